@@ -1,0 +1,4097 @@
+-- 0001_initial: the whole schema of the first release.
+-- phase: expand
+-- locks: none on what exists
+-- migrate:up
+
+set local lock_timeout = '5s';
+set local convo.migration = '0001_initial';
+
+-- Outside a transaction the line above had no effect. Then the guard below fails, and
+-- nothing after it may change anything, even where a client goes on after an error.
+do $guard$
+begin
+    if current_setting('convo.migration', true) is distinct from '0001_initial' then
+        set default_transaction_read_only = on;
+    end if;
+end
+$guard$;
+
+do $guard$
+declare
+    caller constant text := current_setting('role');
+    ledger_owner name;
+    newest integer := 0;
+    is_applied boolean := false;
+begin
+    if current_setting('convo.migration', true) is distinct from '0001_initial' then
+        raise exception using
+            errcode = 'PC092',
+            message = 'migration not in one transaction',
+            detail = '{"version": 1}',
+            hint = 'Connect again and run psql with -1, or use pgconvo migrate.';
+    end if;
+    perform pg_advisory_xact_lock(hashtextextended('pgconvo migration', 0));
+
+    -- Only its owner and the groups may read the ledger, so look as the owner.
+    select pg_get_userbyid(c.relowner) into ledger_owner
+    from pg_catalog.pg_class as c
+    inner join pg_catalog.pg_namespace as n on c.relnamespace = n.oid
+    where n.nspname = 'convo' and c.relname = 'schema_migration';
+    if ledger_owner is not null then
+        if not pg_has_role(current_user, ledger_owner, 'member') then
+            raise insufficient_privilege using
+                message = 'only a member of the owner may migrate',
+                detail = json_build_object('owner', ledger_owner)::text,
+                hint = 'Connect as the role that installed the schema.';
+        end if;
+        perform set_config('role', ledger_owner, true);
+        select
+            coalesce(max(m.version), 0),
+            coalesce(bool_or(m.version = 1), false)
+        into newest, is_applied
+        from convo.schema_migration as m
+        where m.track = 'core';
+        perform set_config('role', caller, true);
+    end if;
+
+    if is_applied then
+        raise exception using
+            errcode = 'PC090',
+            message = 'migration applied already',
+            detail = json_build_object('version', 1, 'newest', newest)::text,
+            hint = 'Leave this file out.';
+    elsif newest <> 1 - 1 then
+        raise exception using
+            errcode = 'PC091',
+            message = 'migration out of order',
+            detail = json_build_object('version', 1, 'newest', newest)::text,
+            hint = 'Apply the file that follows the newest one first.';
+    end if;
+end
+$guard$;
+
+-- >>> sql/roles.sql
+-- roles: the group roles that own, use and maintain the store.
+-- They are NOLOGIN and members of nothing; logins are made members of them.
+-- Roles belong to the cluster, so one that exists already (another database of the
+-- same server uses this toolkit) is taken as it is.
+do $roles$
+declare
+    role_name text;
+begin
+    foreach role_name in array array[
+        'convo_owner', 'convo_app', 'convo_service', 'convo_reader',
+        'convo_maintainer', 'convo_search', 'convo_backup'
+    ] loop
+        begin
+            if not exists (
+                select from pg_catalog.pg_roles as r where r.rolname = role_name
+            ) then
+                execute pg_catalog.format('create role %I nologin', role_name);
+            end if;
+        exception when duplicate_object or unique_violation then
+            null; -- made in this moment by an installation in another database
+        end;
+    end loop;
+end
+$roles$;
+
+-- Who installs must be able to act as the owner and as the definer. A superuser is;
+-- a CREATEROLE user grants itself the right to SET ROLE, without inheriting.
+do $membership$
+declare
+    role_name text;
+    set_option text := '';
+begin
+    if (select r.rolsuper from pg_catalog.pg_roles as r where r.rolname = current_user)
+    then
+        return;
+    end if;
+    if current_setting('server_version_num')::integer >= 160000 then
+        set_option := ' with set true, inherit false';
+    end if;
+    foreach role_name in array array['convo_owner', 'convo_search'] loop
+        execute pg_catalog.format(
+            'grant %I to %I%s', role_name, current_user, set_option
+        );
+    end loop;
+end
+$membership$;
+
+-- Comments on roles need the right to change them, which the installer of a second
+-- database may not have: then the first one's stand.
+do $comments$
+begin
+    comment on role convo_owner is
+        'Owns every object of the conversation store. Nobody logs in as it.';
+    comment on role convo_app is
+        'For applications: one user''s own conversations in one tenant.';
+    comment on role convo_service is
+        'For workers and support: all users of one tenant.';
+    comment on role convo_reader is
+        'Reads everything in one tenant, changes nothing.';
+    comment on role convo_maintainer is
+        'Purges what is due in all tenants; sees keys and times, never content.';
+    comment on role convo_search is
+        'Owns the few SECURITY DEFINER functions. Nobody logs in as it.';
+    comment on role convo_backup is
+        'Reads every row, for logical dumps.';
+exception when insufficient_privilege then
+    null;
+end
+$comments$;
+-- <<< sql/roles.sql
+
+-- >>> sql/schema.sql
+-- schema: the two schemas, and the rule that nothing is for PUBLIC.
+create schema convo authorization convo_owner;
+create schema convo_private authorization convo_owner;
+
+set local role convo_owner;
+
+comment on schema convo is
+'Conversation history for LLM applications: call its functions.';
+comment on schema convo_private is
+'What the functions in schema convo use: login rules and definer helpers.';
+
+grant usage on schema convo to
+convo_app, convo_service, convo_reader, convo_maintainer, convo_search, convo_backup;
+grant usage on schema convo_private to
+convo_app, convo_service, convo_reader, convo_maintainer, convo_search, convo_backup;
+
+-- A per-schema default can't take away what PUBLIC has by the global one.
+alter default privileges for role convo_owner revoke execute on functions from public;
+alter default privileges for role convo_owner revoke usage on types from public;
+-- <<< sql/schema.sql
+
+-- >>> sql/types/conversation_record.sql
+-- conversation_record: a conversation as the functions give it.
+create type convo.conversation_record as (
+    conversation_id uuid,
+    user_id text,
+    title text,
+    system_prompt text,
+    retention_class text,
+    policy text,
+    last_seq integer,
+    message_count integer,
+    token_total bigint,
+    metadata jsonb,
+    created_at timestamptz(3),
+    updated_at timestamptz(3),
+    archived_at timestamptz(3),
+    is_on_hold boolean,
+    forked_from uuid,
+    forked_at_seq integer
+);
+
+comment on type convo.conversation_record is
+'A conversation: message_count and token_total count live messages, last_seq all.';
+-- <<< sql/types/conversation_record.sql
+
+-- >>> sql/types/message_record.sql
+-- message_record: a message as the functions give it.
+create type convo.message_record as (
+    seq integer,
+    role text,
+    content text,
+    tokens integer,
+    is_estimated boolean,
+    created_at timestamptz(3),
+    revision integer,
+    model text,
+    payload json,
+    format text,
+    metadata jsonb,
+    group_seq integer,
+    deleted_at timestamptz(3)
+);
+
+comment on type convo.message_record is
+'A message: content is its text, payload the provider''s own JSON byte for byte.';
+-- <<< sql/types/message_record.sql
+
+-- >>> sql/types/parsed_message.sql
+-- _parsed_message: what the readers of provider formats make of one message.
+create type convo._parsed_message as (
+    role text,
+    content text,
+    payload json,
+    tokens integer,
+    is_empty boolean,
+    call_ids text[],
+    result_ids text[]
+);
+
+comment on type convo._parsed_message is
+'A provider''s message, read: its text, estimated tokens, calls and results.';
+-- <<< sql/types/parsed_message.sql
+
+-- >>> sql/types/retention_record.sql
+-- retention_record: a retention rule as the functions give it.
+create type convo.retention_record as (
+    retention_class text,
+    max_age interval,
+    basis text,
+    action text
+);
+
+comment on type convo.retention_record is
+'How long conversations of a class are kept; max_age null: for ever.';
+-- <<< sql/types/retention_record.sql
+
+-- >>> sql/types/purge_record.sql
+-- purge_record: what one batch of the purge did.
+create type convo.purge_record as (
+    conversations integer,
+    messages bigint,
+    held integer,
+    started_at timestamptz(3),
+    finished_at timestamptz(3),
+    is_dry_run boolean
+);
+
+comment on type convo.purge_record is
+'One batch: conversations and messages gone, and conversations kept by a hold.';
+-- <<< sql/types/purge_record.sql
+
+-- >>> sql/functions/identity/_fail.sql
+-- _fail: raises one of the toolkit's errors, so that each has one wording.
+-- in: the SQLSTATE, and ids and numbers for DETAIL, never content
+-- errors: always
+create function convo._fail(code text, detail jsonb) returns void
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    message text;
+    hint text;
+begin
+    select e.message, e.hint into message, hint
+    from (values
+        ('PC001', 'conversation not found',
+            'Check the id, and that the context names the tenant and user who own it.'),
+        ('PC002', 'message not found',
+            'Check seq with list_messages.'),
+        ('PC010', 'changed by somebody else',
+            'Read the current state, then try again with the current value.'),
+        ('PC011', 'idempotency key used for other content',
+            'Use a new key for each new append.'),
+        ('PC012', 'conversation was deleted',
+            'Create a new conversation; an id is never used again.'),
+        ('PC013', 'conversation id is taken',
+            'Leave conversation_id out and let the database make one.'),
+        ('PC030', 'no tenant or user set',
+            'Call set_context in the same transaction.'),
+        ('PC040', 'conversation is on legal hold',
+            'Ask for release_conversation, then try again.'),
+        ('PC050', 'message not valid in its format',
+            'Send the message as the provider documents it.'),
+        ('22023', 'invalid argument',
+            'See the function''s comment for the values it takes.'),
+        ('42501', 'not allowed',
+            'Use a role that may do this.')
+    ) as e (code, message, hint)
+    where e.code = _fail.code;
+
+    raise exception using
+        errcode = _fail.code, message = message, detail = _fail.detail::text, hint = hint;
+end
+$$;
+
+comment on function convo._fail(text, jsonb) is
+'Raises the error of a code with constant MESSAGE and HINT.';
+revoke execute on function convo._fail(text, jsonb) from public;
+grant execute on function convo._fail(text, jsonb)
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
+-- <<< sql/functions/identity/_fail.sql
+
+-- >>> sql/functions/identity/_size.sql
+-- _size: checks a size argument and bounds it.
+-- in: the argument's name, its value, the most that is taken
+-- out: the value, or the most
+-- errors: 22023 when null or negative
+create function convo._size(argument text, size integer, maximum integer)
+returns integer
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if _size.size is null or _size.size < 0 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', _size.argument, 'value', _size.size, 'minimum', 0
+        ));
+    end if;
+    return least(_size.size, _size.maximum);
+end
+$$;
+
+comment on function convo._size(text, integer, integer) is
+'Checks a size argument and bounds it.';
+revoke execute on function convo._size(text, integer, integer) from public;
+grant execute on function convo._size(text, integer, integer)
+to convo_app, convo_service, convo_reader, convo_maintainer;
+-- <<< sql/functions/identity/_size.sql
+
+-- >>> sql/functions/identity/_uuid_v7.sql
+-- _uuid_v7: a UUID of version 7 (RFC 9562): milliseconds first, then 74 random bits.
+-- Made from a random one, so it is the same on every version of PostgreSQL.
+create function convo._uuid_v7() returns uuid
+language sql volatile parallel safe
+return encode(
+    set_bit(
+        set_bit(
+            overlay(
+                uuid_send(gen_random_uuid()),
+                substring(
+                    int8send((extract(epoch from clock_timestamp()) * 1000)::bigint), 3
+                ),
+                1, 6
+            ),
+            52, 1
+        ),
+        53, 1
+    ),
+    'hex'
+)::uuid;
+
+comment on function convo._uuid_v7() is
+'A new UUID of version 7: ordered by time, and not to be guessed.';
+revoke execute on function convo._uuid_v7() from public;
+grant execute on function convo._uuid_v7()
+to convo_app, convo_service, convo_maintainer, convo_search;
+-- <<< sql/functions/identity/_uuid_v7.sql
+
+-- >>> sql/functions/identity/version.sql
+-- version: the version of the toolkit that is installed.
+-- since: 0.1.0
+create function convo.version() returns text
+language sql immutable parallel safe
+return '0.1.0';
+
+comment on function convo.version() is 'The version of the toolkit that is installed.';
+revoke execute on function convo.version() from public;
+grant execute on function convo.version()
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_backup;
+-- <<< sql/functions/identity/version.sql
+
+-- >>> sql/tables/schema_migration.sql
+-- schema_migration: the ledger of applied migrations, one row each.
+create table convo.schema_migration (
+    track text not null,
+    version integer not null,
+    name text not null,
+    applied_at timestamptz(3) not null default clock_timestamp(),
+    applied_by text not null default session_user,
+    constraint schema_migration_pkey primary key (track, version),
+    constraint schema_migration_track_check check (length(track) between 1 and 30),
+    constraint schema_migration_version_check check (version > 0),
+    constraint schema_migration_name_check check (length(name) between 1 and 200),
+    constraint schema_migration_applied_by_check check (length(applied_by) <= 63)
+);
+
+comment on table convo.schema_migration is
+'The migrations applied to this database, in order, by track.';
+comment on column convo.schema_migration.track is
+'core, or an optional track that needs an extension.';
+comment on column convo.schema_migration.version is
+'The number that the file name begins with.';
+comment on column convo.schema_migration.name is
+'The file name without its ending.';
+comment on column convo.schema_migration.applied_at is
+'When it was applied.';
+comment on column convo.schema_migration.applied_by is
+'The login that applied it.';
+-- <<< sql/tables/schema_migration.sql
+
+-- >>> sql/tables/tenant_login.sql
+-- tenant_login: logins whose tenant is not taken from settings.
+create table convo_private.tenant_login (
+    role_name name not null,
+    mode text not null,
+    tenant_id text collate "C",
+    constraint tenant_login_pkey primary key (role_name),
+    constraint tenant_login_mode_check check (mode in ('settings', 'pinned')),
+    constraint tenant_login_tenant_id_check check (
+        (mode = 'pinned') = (tenant_id is not null)
+        and length(tenant_id) between 1 and 255
+    )
+);
+
+comment on table convo_private.tenant_login is
+'How a login says who is asking. A login without a row uses settings or JWT claims.';
+comment on column convo_private.tenant_login.role_name is
+'The login (session_user).';
+comment on column convo_private.tenant_login.mode is
+'settings: from settings or claims; pinned: always the tenant named here.';
+comment on column convo_private.tenant_login.tenant_id is
+'The tenant of a pinned login.';
+-- <<< sql/tables/tenant_login.sql
+
+-- >>> sql/tables/prompt.sql
+-- prompt: texts that many conversations share, stored once per user by their hash.
+create table convo.prompt (
+    tenant_id text collate "C" not null,
+    user_id text collate "C" not null,
+    sha256 bytea not null,
+    content text not null,
+    tokens integer not null,
+    created_at timestamptz(3) not null default clock_timestamp(),
+    constraint prompt_pkey primary key (tenant_id, user_id, sha256),
+    constraint prompt_tokens_check check (tokens >= 0),
+    constraint prompt_sha256_check check (length(sha256) = 32),
+    constraint prompt_content_check check (
+        octet_length(content) between 1 and 16777216
+    ),
+    constraint prompt_tenant_id_check check (length(tenant_id) between 1 and 255),
+    constraint prompt_user_id_check check (length(user_id) between 1 and 255)
+);
+
+comment on table convo.prompt is
+'System prompts, content-addressed per user. Gone when nothing refers to it.';
+comment on column convo.prompt.tenant_id is 'The tenant.';
+comment on column convo.prompt.user_id is 'The user whose conversations use it.';
+comment on column convo.prompt.sha256 is 'SHA-256 of the text in UTF-8.';
+comment on column convo.prompt.content is 'The text, at most 16 MiB.';
+comment on column convo.prompt.tokens is 'Its estimated tokens.';
+comment on column convo.prompt.created_at is 'When it was first stored.';
+-- <<< sql/tables/prompt.sql
+
+-- >>> sql/tables/conversation.sql
+-- conversation: one row a conversation, with the counter that gives messages their seq.
+create table convo.conversation (
+    tenant_id text collate "C" not null,
+    conversation_id uuid not null,
+    user_id text collate "C" not null,
+    title text,
+    system_prompt_sha256 bytea,
+    retention_class text not null,
+    policy text,
+    last_seq integer not null default 0,
+    message_count integer not null default 0,
+    token_total bigint not null default 0,
+    body_count integer not null default 0,
+    body_tokens bigint not null default 0,
+    is_on_hold boolean not null default false,
+    metadata jsonb not null default '{}',
+    created_at timestamptz(3) not null,
+    updated_at timestamptz(3) not null,
+    archived_at timestamptz(3),
+    forked_from uuid,
+    forked_at_seq integer,
+    constraint conversation_pkey primary key (tenant_id, conversation_id),
+    -- what children refer to: so a child's owner is always its conversation's owner
+    constraint conversation_owner_key unique (tenant_id, conversation_id, user_id),
+    constraint conversation_prompt_fkey
+    foreign key (tenant_id, user_id, system_prompt_sha256)
+    references convo.prompt (tenant_id, user_id, sha256),
+    constraint conversation_tenant_id_check check (length(tenant_id) between 1 and 255),
+    constraint conversation_user_id_check check (length(user_id) between 1 and 255),
+    constraint conversation_title_check check (length(title) <= 1000),
+    constraint conversation_system_prompt_sha256_check check (
+        length(system_prompt_sha256) = 32
+    ),
+    constraint conversation_retention_class_check check (
+        length(retention_class) between 1 and 63
+    ),
+    constraint conversation_policy_check check (length(policy) between 1 and 63),
+    constraint conversation_counters_check check (
+        last_seq >= message_count
+        and message_count >= body_count
+        and body_count >= 0
+        and token_total >= body_tokens
+        and body_tokens >= 0
+    ),
+    constraint conversation_metadata_check check (
+        jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 65536
+    )
+) with (fillfactor = 80); -- room for HOT updates of the counters
+
+-- For lists of one user, and for the foreign key to prompt. It holds nothing that an
+-- append changes: an index on updated_at would end HOT updates.
+create index conversation_user_id_system_prompt_sha256_idx
+on convo.conversation (tenant_id, user_id, system_prompt_sha256);
+
+-- For the purge: whatever is due by activity was created before the limit too.
+create index conversation_retention_class_created_at_idx
+on convo.conversation (tenant_id, retention_class, created_at);
+
+comment on table convo.conversation is
+'One row a conversation. Its row lock orders the writers, its counter gives seq.';
+comment on column convo.conversation.tenant_id is 'The tenant.';
+comment on column convo.conversation.conversation_id is 'UUID, version 7 by default.';
+comment on column convo.conversation.user_id is 'The owner.';
+comment on column convo.conversation.title is 'A title, at most 1,000 characters.';
+comment on column convo.conversation.system_prompt_sha256 is
+'The system prompt, in table prompt.';
+comment on column convo.conversation.retention_class is
+'Names the tenant''s retention rule for it.';
+comment on column convo.conversation.policy is
+'Names the tenant''s context policy for it; null: the default.';
+comment on column convo.conversation.last_seq is
+'The seq of the newest message ever stored, deleted ones too.';
+comment on column convo.conversation.message_count is 'Live messages.';
+comment on column convo.conversation.token_total is 'Tokens of live messages.';
+comment on column convo.conversation.body_count is
+'Live messages other than system ones.';
+comment on column convo.conversation.body_tokens is
+'Tokens of live messages other than system ones.';
+comment on column convo.conversation.is_on_hold is
+'On legal hold: can''t be deleted, purged or erased.';
+comment on column convo.conversation.metadata is
+'The application''s own data, an object of at most 64 KiB.';
+comment on column convo.conversation.created_at is 'When it was created.';
+comment on column convo.conversation.updated_at is
+'When the conversation or its messages last changed; never goes back.';
+comment on column convo.conversation.archived_at is
+'When it was archived; null: it is not.';
+comment on column convo.conversation.forked_from is
+'The conversation it was forked from, which may be gone.';
+comment on column convo.conversation.forked_at_seq is
+'The seq of the last message that the fork copied.';
+comment on index convo.conversation_user_id_system_prompt_sha256_idx is
+'One user''s conversations; conversations that use a prompt.';
+comment on index convo.conversation_retention_class_created_at_idx is
+'What may be due for the purge.';
+-- <<< sql/tables/conversation.sql
+
+-- >>> sql/tables/message.sql
+-- message: one row a message, in the order of seq within its conversation.
+create table convo.message (
+    tenant_id text collate "C" not null,
+    conversation_id uuid not null,
+    seq integer not null,
+    user_id text collate "C" not null,
+    role text not null,
+    content text,
+    payload json,
+    format text,
+    tokens integer not null,
+    is_estimated boolean not null,
+    is_empty boolean not null,
+    group_seq integer not null,
+    revision integer not null default 1,
+    model text,
+    call_ids text[],
+    result_ids text[],
+    metadata jsonb not null default '{}',
+    created_at timestamptz(3) not null,
+    edited_at timestamptz(3),
+    deleted_at timestamptz(3),
+    constraint message_pkey primary key (tenant_id, conversation_id, seq),
+    -- deferrable for transfer_conversation, which changes both sides
+    constraint message_conversation_fkey
+    foreign key (tenant_id, conversation_id, user_id)
+    references convo.conversation (tenant_id, conversation_id, user_id)
+    on delete cascade deferrable,
+    constraint message_seq_check check (seq > 0),
+    constraint message_role_check check (
+        role in ('system', 'user', 'assistant', 'tool')
+    ),
+    -- pg_column_size and octet_length look at sizes only, they detoast nothing
+    constraint message_content_check check (octet_length(content) <= 67108864),
+    constraint message_payload_check check (pg_column_size(payload) <= 67108864),
+    constraint message_format_check check (
+        format in ('openai') and (format is null) = (payload is null)
+    ),
+    constraint message_tokens_check check (tokens >= 0),
+    constraint message_group_seq_check check (group_seq between 1 and seq),
+    constraint message_revision_check check (revision > 0),
+    constraint message_model_check check (length(model) between 1 and 255),
+    constraint message_call_ids_check check (pg_column_size(call_ids) <= 1048576),
+    constraint message_result_ids_check check (pg_column_size(result_ids) <= 1048576),
+    constraint message_metadata_check check (
+        jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 65536
+    )
+);
+
+-- The next two are read backwards, newest first. Ascending, since a descending index
+-- that grows at its left end splits its pages in halves.
+
+-- The newest live messages, whatever was deleted at the end.
+create index message_seq_idx
+on convo.message (tenant_id, conversation_id, seq)
+where deleted_at is null;
+
+-- The token window.
+create index message_group_seq_idx
+on convo.message (tenant_id, conversation_id, group_seq)
+where deleted_at is null and role <> 'system';
+
+-- The live system messages, which every context holds.
+create index message_system_idx
+on convo.message (tenant_id, conversation_id, seq)
+where role = 'system' and deleted_at is null;
+
+-- The newest live calls, for the results that come in.
+create index message_call_ids_idx
+on convo.message (tenant_id, conversation_id, seq)
+where call_ids is not null and deleted_at is null;
+
+comment on table convo.message is
+'One row a message. A seq is never reused; edits keep old versions elsewhere.';
+comment on column convo.message.tenant_id is 'The tenant.';
+comment on column convo.message.conversation_id is 'The conversation.';
+comment on column convo.message.seq is 'Its place: 1, 2, 3 ... without gaps.';
+comment on column convo.message.user_id is 'The owner of the conversation.';
+comment on column convo.message.role is 'system, user, assistant or tool.';
+comment on column convo.message.content is
+'Its text; null where it has none. U+FFFD stands for what text can''t hold.';
+comment on column convo.message.payload is
+'The provider''s own JSON, byte for byte. Clean it before reading it as jsonb.';
+comment on column convo.message.format is 'The provider format of the payload.';
+comment on column convo.message.tokens is 'Tokens, given or estimated.';
+comment on column convo.message.is_estimated is 'Whether tokens is an estimate.';
+comment on column convo.message.is_empty is
+'Whether it says nothing: no text but white space, no call, result or media.';
+comment on column convo.message.group_seq is
+'The seq of the first message that it must stand together with, else its own.';
+comment on column convo.message.revision is '1, and one more with each edit.';
+comment on column convo.message.model is 'The model that wrote it.';
+comment on column convo.message.call_ids is 'The ids of the tool calls in it.';
+comment on column convo.message.result_ids is
+'The ids of the calls that the results in it answer.';
+comment on column convo.message.metadata is
+'The application''s own data, an object of at most 64 KiB.';
+comment on column convo.message.created_at is
+'When it was stored; never before the message before it.';
+comment on column convo.message.edited_at is 'When it was last edited.';
+comment on column convo.message.deleted_at is 'When it was softly deleted.';
+comment on index convo.message_seq_idx is 'Live messages in order.';
+comment on index convo.message_group_seq_idx is
+'Live messages but system ones, in order of their groups.';
+comment on index convo.message_system_idx is 'Live system messages.';
+comment on index convo.message_call_ids_idx is 'Live messages with calls.';
+-- <<< sql/tables/message.sql
+
+-- >>> sql/tables/message_revision.sql
+-- message_revision: what edited messages said before.
+create table convo.message_revision (
+    tenant_id text collate "C" not null,
+    conversation_id uuid not null,
+    seq integer not null,
+    revision integer not null,
+    user_id text collate "C" not null,
+    content text,
+    payload json,
+    tokens integer not null,
+    is_estimated boolean not null,
+    created_at timestamptz(3) not null,
+    constraint message_revision_pkey
+    primary key (tenant_id, conversation_id, seq, revision),
+    constraint message_revision_conversation_fkey
+    foreign key (tenant_id, conversation_id, user_id)
+    references convo.conversation (tenant_id, conversation_id, user_id)
+    on delete cascade deferrable,
+    constraint message_revision_revision_check check (revision > 0),
+    constraint message_revision_content_check check (octet_length(content) <= 67108864),
+    constraint message_revision_payload_check check (
+        pg_column_size(payload) <= 67108864
+    ),
+    constraint message_revision_tokens_check check (tokens >= 0)
+);
+
+comment on table convo.message_revision is
+'Superseded versions of messages; the current one is in table message.';
+comment on column convo.message_revision.tenant_id is 'The tenant.';
+comment on column convo.message_revision.conversation_id is 'The conversation.';
+comment on column convo.message_revision.seq is 'The message.';
+comment on column convo.message_revision.revision is 'The version, from 1.';
+comment on column convo.message_revision.user_id is 'The owner of the conversation.';
+comment on column convo.message_revision.content is 'The text of that version.';
+comment on column convo.message_revision.payload is 'The payload of that version.';
+comment on column convo.message_revision.tokens is 'The tokens of that version.';
+comment on column convo.message_revision.is_estimated is
+'Whether tokens is an estimate.';
+comment on column convo.message_revision.created_at is
+'When that version was written.';
+-- <<< sql/tables/message_revision.sql
+
+-- >>> sql/tables/idempotency_key.sql
+-- idempotency_key: which append stored which messages, so that a retry stores nothing.
+create table convo.idempotency_key (
+    tenant_id text collate "C" not null,
+    conversation_id uuid not null,
+    key text collate "C" not null,
+    user_id text collate "C" not null,
+    first_seq integer not null,
+    last_seq integer not null,
+    sha256 bytea not null,
+    created_at timestamptz(3) not null,
+    constraint idempotency_key_pkey primary key (tenant_id, conversation_id, key),
+    constraint idempotency_key_conversation_fkey
+    foreign key (tenant_id, conversation_id, user_id)
+    references convo.conversation (tenant_id, conversation_id, user_id)
+    on delete cascade deferrable,
+    constraint idempotency_key_key_check check (length(key) between 1 and 255),
+    constraint idempotency_key_seq_check check (
+        first_seq > 0 and last_seq >= first_seq - 1
+    ),
+    constraint idempotency_key_sha256_check check (length(sha256) = 32)
+);
+
+comment on table convo.idempotency_key is
+'Keys that writers gave with an append, each with the messages it stored.';
+comment on column convo.idempotency_key.tenant_id is 'The tenant.';
+comment on column convo.idempotency_key.conversation_id is 'The conversation.';
+comment on column convo.idempotency_key.key is 'The writer''s key.';
+comment on column convo.idempotency_key.user_id is 'The owner of the conversation.';
+comment on column convo.idempotency_key.first_seq is 'The first message stored.';
+comment on column convo.idempotency_key.last_seq is
+'The last message stored; one less than first_seq if there was none.';
+comment on column convo.idempotency_key.sha256 is
+'Hash of what was to be stored, so that other content is refused.';
+comment on column convo.idempotency_key.created_at is 'When it was used first.';
+-- <<< sql/tables/idempotency_key.sql
+
+-- >>> sql/tables/tombstone.sql
+-- tombstone: ids of conversations that are gone, so that no late writer revives them.
+create table convo.tombstone (
+    tenant_id text collate "C" not null,
+    conversation_id uuid not null,
+    user_id text collate "C" not null,
+    deleted_at timestamptz(3) not null default clock_timestamp(),
+    constraint tombstone_pkey primary key (tenant_id, conversation_id),
+    constraint tombstone_tenant_id_check check (length(tenant_id) between 1 and 255),
+    constraint tombstone_user_id_check check (length(user_id) between 1 and 255)
+);
+
+comment on table convo.tombstone is
+'Ids of deleted and purged conversations. An id is never used again.';
+comment on column convo.tombstone.tenant_id is 'The tenant.';
+comment on column convo.tombstone.conversation_id is 'The id.';
+comment on column convo.tombstone.user_id is 'The last owner.';
+comment on column convo.tombstone.deleted_at is 'When it was deleted.';
+-- <<< sql/tables/tombstone.sql
+
+-- >>> sql/tables/retention_policy.sql
+-- retention_policy: how long conversations of a class are kept, by tenant.
+create table convo.retention_policy (
+    tenant_id text collate "C" not null,
+    retention_class text not null,
+    max_age interval,
+    basis text not null,
+    action text not null,
+    constraint retention_policy_pkey primary key (tenant_id, retention_class),
+    constraint retention_policy_retention_class_check check (
+        length(retention_class) between 1 and 63
+    ),
+    -- Part by part: a time minus an age that leaves the calendar is an error, and one
+    -- tenant's rule would stop the purge of all.
+    constraint retention_policy_max_age_check check (
+        max_age >= interval '0'
+        and extract(year from max_age) between 0 and 1000
+        and extract(day from max_age) between 0 and 400000
+        and extract(hour from max_age) between 0 and 10000000
+    ),
+    constraint retention_policy_basis_check check (basis in ('activity', 'creation')),
+    constraint retention_policy_action_check check (action in ('delete')),
+    constraint retention_policy_tenant_id_check check (
+        length(tenant_id) between 1 and 255
+    )
+);
+
+comment on table convo.retention_policy is
+'Retention rules by tenant and class. A class without a rule is kept for ever.';
+comment on column convo.retention_policy.tenant_id is 'The tenant.';
+comment on column convo.retention_policy.retention_class is
+'The class that conversations name.';
+comment on column convo.retention_policy.max_age is
+'How old they may become, at most 1,000 years; null: for ever.';
+comment on column convo.retention_policy.basis is
+'What age counts from: the last activity, or creation.';
+comment on column convo.retention_policy.action is 'What the purge does: delete.';
+-- <<< sql/tables/retention_policy.sql
+
+-- >>> sql/tables/purge_run.sql
+-- purge_run: what each batch of the purge removed, by tenant.
+create table convo.purge_run (
+    tenant_id text collate "C" not null,
+    purge_run_id uuid not null,
+    conversations integer not null,
+    messages bigint not null,
+    started_at timestamptz(3) not null,
+    finished_at timestamptz(3) not null,
+    constraint purge_run_pkey primary key (tenant_id, purge_run_id),
+    constraint purge_run_tenant_id_check check (length(tenant_id) between 1 and 255)
+);
+
+comment on table convo.purge_run is
+'A row a batch and tenant that lost conversations to the purge. Counts only.';
+comment on column convo.purge_run.tenant_id is 'The tenant.';
+comment on column convo.purge_run.purge_run_id is 'The batch.';
+comment on column convo.purge_run.conversations is 'Conversations purged.';
+comment on column convo.purge_run.messages is 'Messages purged with them.';
+comment on column convo.purge_run.started_at is 'When the batch began.';
+comment on column convo.purge_run.finished_at is 'When it was done.';
+-- <<< sql/tables/purge_run.sql
+
+-- >>> sql/tables/audit.sql
+-- audit: who held, released and transferred what, and why; written by _audit alone.
+create table convo.audit (
+    tenant_id text collate "C" not null,
+    audit_id uuid not null,
+    action text not null,
+    conversation_id uuid not null,
+    reason text,
+    acted_by text not null,
+    acted_at timestamptz(3) not null,
+    constraint audit_pkey primary key (tenant_id, audit_id),
+    constraint audit_action_check check (action in ('hold', 'release', 'transfer')),
+    constraint audit_reason_check check (length(reason) between 1 and 1000),
+    constraint audit_acted_by_check check (length(acted_by) <= 320),
+    constraint audit_tenant_id_check check (length(tenant_id) between 1 and 255)
+);
+
+comment on table convo.audit is
+'Administrative acts on conversations. Ids and reasons, no content.';
+comment on column convo.audit.tenant_id is 'The tenant.';
+comment on column convo.audit.audit_id is 'UUID version 7, so in order of time.';
+comment on column convo.audit.action is 'hold, release or transfer.';
+comment on column convo.audit.conversation_id is 'The conversation, which may be gone.';
+comment on column convo.audit.reason is 'The reason given, at most 1,000 characters.';
+comment on column convo.audit.acted_by is
+'The login, and the user it acted for where one was set: login/user.';
+comment on column convo.audit.acted_at is 'When.';
+-- <<< sql/tables/audit.sql
+
+-- >>> sql/functions/identity/current_tenant_id.sql
+-- current_tenant_id: the tenant on whose behalf this transaction acts, or null.
+-- A pinned login has its own tenant, whatever is set. Else JWT claims that hold a tenant
+-- count (request.jwt.claims, as PostgREST sets it), else the setting convo.tenant_id.
+-- STABLE, never IMMUTABLE: a cached plan would keep another tenant's value.
+-- errors: 22P02 when the claims aren't JSON
+-- since: 0.1.0
+create function convo.current_tenant_id() returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    claims text;
+    tenant text;
+begin
+    select l.tenant_id into tenant
+    from convo_private.tenant_login as l
+    where l.role_name = session_user;
+    if tenant is null then
+        claims := nullif(current_setting('request.jwt.claims', true), '');
+        if claims is not null then
+            tenant := nullif(claims::json ->> 'tenant_id', '');
+        end if;
+    end if;
+    return coalesce(tenant, nullif(current_setting('convo.tenant_id', true), ''));
+end
+$$;
+
+comment on function convo.current_tenant_id() is
+'The tenant on whose behalf this transaction acts, or null. Empty counts as null.';
+revoke execute on function convo.current_tenant_id() from public;
+grant execute on function convo.current_tenant_id()
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
+-- <<< sql/functions/identity/current_tenant_id.sql
+
+-- >>> sql/functions/identity/current_user_id.sql
+-- current_user_id: the user on whose behalf this transaction acts, or null.
+-- From the same source as the tenant: sub of the JWT claims when they hold a tenant, else
+-- the setting convo.user_id. A pinned login needs no tenant in its claims.
+-- errors: 22P02 when the claims aren't JSON
+-- since: 0.1.0
+create function convo.current_user_id() returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    claims text := nullif(current_setting('request.jwt.claims', true), '');
+begin
+    if claims is not null
+        and (
+            nullif(claims::json ->> 'tenant_id', '') is not null
+            or nullif(claims::json ->> 'sub', '') is not null
+            and exists (
+                select
+                from convo_private.tenant_login as l
+                where l.role_name = session_user and l.mode = 'pinned'
+            )
+        )
+    then
+        return nullif(claims::json ->> 'sub', '');
+    end if;
+    return nullif(current_setting('convo.user_id', true), '');
+end
+$$;
+
+comment on function convo.current_user_id() is
+'The user on whose behalf this transaction acts, or null. Empty counts as null.';
+revoke execute on function convo.current_user_id() from public;
+grant execute on function convo.current_user_id()
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
+-- <<< sql/functions/identity/current_user_id.sql
+
+-- >>> sql/functions/identity/_require_tenant.sql
+-- _require_tenant: the tenant of the context, for functions that need one.
+-- errors: PC030 without a tenant, or, for a role that acts for one user, without a user
+create function convo._require_tenant() returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo.current_tenant_id();
+begin
+    if tenant is null then
+        perform convo._fail('PC030', '{"missing": "tenant_id"}');
+    elsif convo.current_user_id() is null
+        and not pg_has_role('convo_service', 'usage')
+        and not pg_has_role('convo_reader', 'usage')
+    then
+        perform convo._fail('PC030', '{"missing": "user_id"}');
+    end if;
+    return tenant;
+end
+$$;
+
+comment on function convo._require_tenant() is
+'The tenant of the context; PC030 when the caller has not said who is asking.';
+revoke execute on function convo._require_tenant() from public;
+grant execute on function convo._require_tenant()
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/identity/_require_tenant.sql
+
+-- >>> sql/functions/identity/set_context.sql
+-- set_context: says who is asking, for this transaction only.
+-- in: tenant, and user (null: no user, for roles that act for a whole tenant)
+-- errors: 22023 when empty, or over 255 characters, or the tenant is null
+-- since: 0.1.0
+create function convo.set_context(tenant_id text, user_id text default null)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if coalesce(length(set_context.tenant_id), 0) not between 1 and 255 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'tenant_id', 'minimum_length', 1, 'maximum_length', 255
+        ));
+    elsif length(set_context.user_id) not between 1 and 255 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'user_id', 'minimum_length', 1, 'maximum_length', 255
+        ));
+    end if;
+    perform
+        set_config('convo.tenant_id', set_context.tenant_id, true),
+        set_config('convo.user_id', coalesce(set_context.user_id, ''), true);
+end
+$$;
+
+comment on function convo.set_context(text, text) is
+'Says who is asking, for this transaction only.';
+revoke execute on function convo.set_context(text, text) from public;
+grant execute on function convo.set_context(text, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/identity/set_context.sql
+
+-- >>> sql/policies/schema_migration.sql
+-- schema_migration: the owner writes it, the groups may read it.
+alter table convo.schema_migration enable row level security;
+alter table convo.schema_migration force row level security;
+
+create policy schema_migration_owner on convo.schema_migration
+for all to convo_owner using (true) with check (true);
+comment on policy schema_migration_owner on convo.schema_migration is
+'Migrations run as the owner.';
+
+create policy schema_migration_group on convo.schema_migration
+for select to convo_app, convo_service, convo_reader, convo_maintainer, convo_backup
+using (true);
+comment on policy schema_migration_group on convo.schema_migration is
+'Which version is installed is no secret.';
+
+grant select on convo.schema_migration
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_backup;
+-- <<< sql/policies/schema_migration.sql
+
+-- >>> sql/policies/tenant_login.sql
+-- tenant_login: the owner manages it; a login sees its own row, which context needs.
+alter table convo_private.tenant_login enable row level security;
+alter table convo_private.tenant_login force row level security;
+
+create policy tenant_login_owner on convo_private.tenant_login
+for all to convo_owner using (true) with check (true);
+comment on policy tenant_login_owner on convo_private.tenant_login is
+'The owner says which login is pinned to which tenant.';
+
+create policy tenant_login_self on convo_private.tenant_login
+for select using (role_name = session_user);
+comment on policy tenant_login_self on convo_private.tenant_login is
+'A session reads the rule for its own login.';
+
+create policy tenant_login_backup on convo_private.tenant_login
+for select to convo_backup using (true);
+comment on policy tenant_login_backup on convo_private.tenant_login is
+'A dump has every row.';
+
+grant select on convo_private.tenant_login
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search, convo_backup;
+-- <<< sql/policies/tenant_login.sql
+
+-- >>> sql/policies/prompt.sql
+-- prompt: each user their own; deleted when nothing refers to it.
+alter table convo.prompt enable row level security;
+alter table convo.prompt force row level security;
+
+create policy prompt_tenant on convo.prompt
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy prompt_tenant on convo.prompt is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy prompt_own on convo.prompt
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy prompt_own on convo.prompt is
+'An application acts for one user.';
+
+create policy prompt_service on convo.prompt
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy prompt_service on convo.prompt is
+'Workers and support act for all users of the tenant.';
+
+create policy prompt_reader on convo.prompt
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy prompt_reader on convo.prompt is
+'Reports read the tenant.';
+
+create policy prompt_backup on convo.prompt
+for select to convo_backup using (true);
+comment on policy prompt_backup on convo.prompt is
+'A dump has every row.';
+
+create policy prompt_purge_select on convo.prompt
+for select to convo_maintainer using (
+    not exists (
+        select
+        from convo.conversation as c
+        where c.tenant_id = prompt.tenant_id
+            and c.user_id = prompt.user_id
+            and c.system_prompt_sha256 = prompt.sha256
+    )
+);
+comment on policy prompt_purge_select on convo.prompt is
+'The purge finds prompts by key.';
+
+create policy prompt_purge_delete on convo.prompt
+for delete to convo_maintainer using (
+    not exists (
+        select
+        from convo.conversation as c
+        where c.tenant_id = prompt.tenant_id
+            and c.user_id = prompt.user_id
+            and c.system_prompt_sha256 = prompt.sha256
+    )
+);
+comment on policy prompt_purge_delete on convo.prompt is
+'The purge drops prompts that lost their last conversation; foreign keys keep others.';
+
+grant select, insert, delete on convo.prompt to convo_app, convo_service;
+-- Row locks need an UPDATE grant; created_at is the column that matters least.
+grant update (created_at) on convo.prompt to convo_app, convo_service;
+grant select on convo.prompt to convo_reader, convo_backup;
+grant select (tenant_id, user_id, sha256), delete on convo.prompt to convo_maintainer;
+-- <<< sql/policies/prompt.sql
+
+-- >>> sql/policies/conversation.sql
+-- conversation: each user their own, workers their tenant, the purge what is due.
+alter table convo.conversation enable row level security;
+alter table convo.conversation force row level security;
+
+create policy conversation_tenant on convo.conversation
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_tenant on convo.conversation is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy conversation_own on convo.conversation
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy conversation_own on convo.conversation is
+'An application acts for one user.';
+
+create policy conversation_service on convo.conversation
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_service on convo.conversation is
+'Workers and support act for all users of the tenant.';
+
+create policy conversation_reader on convo.conversation
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_reader on convo.conversation is
+'Reports read the tenant.';
+
+create policy conversation_backup on convo.conversation
+for select to convo_backup using (true);
+comment on policy conversation_backup on convo.conversation is
+'A dump has every row.';
+
+create policy conversation_hold on convo.conversation
+as restrictive for delete to public using (not is_on_hold);
+comment on policy conversation_hold on convo.conversation is
+'On legal hold: nobody deletes it, whatever their role.';
+
+create policy conversation_purge_select on convo.conversation
+for select to convo_maintainer using (
+    exists (
+        select
+        from convo.retention_policy as r
+        where r.tenant_id = conversation.tenant_id
+            and r.retention_class = conversation.retention_class
+            and (
+                case r.basis
+                    when 'activity' then conversation.updated_at
+                    else conversation.created_at
+                end
+            ) < statement_timestamp() - r.max_age
+    )
+);
+comment on policy conversation_purge_select on convo.conversation is
+'The purge sees what is due, held ones too, to count them.';
+
+create policy conversation_purge_lock on convo.conversation
+for update to convo_maintainer using (
+    not is_on_hold and exists (
+        select
+        from convo.retention_policy as r
+        where r.tenant_id = conversation.tenant_id
+            and r.retention_class = conversation.retention_class
+            and (
+                case r.basis
+                    when 'activity' then conversation.updated_at
+                    else conversation.created_at
+                end
+            ) < statement_timestamp() - r.max_age
+    )
+) with check (false);
+comment on policy conversation_purge_lock on convo.conversation is
+'The purge locks rows but changes none.';
+
+create policy conversation_purge_delete on convo.conversation
+for delete to convo_maintainer using (
+    not is_on_hold and exists (
+        select
+        from convo.retention_policy as r
+        where r.tenant_id = conversation.tenant_id
+            and r.retention_class = conversation.retention_class
+            and (
+                case r.basis
+                    when 'activity' then conversation.updated_at
+                    else conversation.created_at
+                end
+            ) < statement_timestamp() - r.max_age
+    )
+);
+comment on policy conversation_purge_delete on convo.conversation is
+'The purge deletes what is due and not held.';
+
+grant select, insert, delete on convo.conversation to convo_app, convo_service;
+grant update (
+    title, system_prompt_sha256, retention_class, policy, last_seq, message_count,
+    token_total, body_count, body_tokens, metadata, updated_at, archived_at
+) on convo.conversation to convo_app, convo_service;
+grant update (user_id, is_on_hold) on convo.conversation to convo_service;
+grant select on convo.conversation to convo_reader, convo_backup;
+-- Keys, times and counts, no title or metadata. The purge's row locks need an UPDATE
+-- grant, on one column that no rule lets it change.
+grant select (
+    tenant_id, conversation_id, user_id, system_prompt_sha256, retention_class,
+    last_seq, is_on_hold, created_at, updated_at
+), update (archived_at), delete on convo.conversation to convo_maintainer;
+-- <<< sql/policies/conversation.sql
+
+-- >>> sql/policies/message.sql
+-- message: as the conversations they belong to.
+alter table convo.message enable row level security;
+alter table convo.message force row level security;
+
+create policy message_tenant on convo.message
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy message_tenant on convo.message is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy message_own on convo.message
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy message_own on convo.message is
+'An application acts for one user.';
+
+create policy message_service on convo.message
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy message_service on convo.message is
+'Workers and support act for all users of the tenant.';
+
+create policy message_reader on convo.message
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy message_reader on convo.message is
+'Reports read the tenant.';
+
+create policy message_backup on convo.message
+for select to convo_backup using (true);
+comment on policy message_backup on convo.message is
+'A dump has every row.';
+
+grant select, insert on convo.message to convo_app, convo_service;
+grant update (
+    content, payload, tokens, is_estimated, is_empty, revision, edited_at, deleted_at
+) on convo.message to convo_app, convo_service;
+grant update (user_id) on convo.message to convo_service;
+grant select on convo.message to convo_reader, convo_backup;
+-- <<< sql/policies/message.sql
+
+-- >>> sql/policies/message_revision.sql
+-- message_revision: as the conversations they belong to; written once.
+alter table convo.message_revision enable row level security;
+alter table convo.message_revision force row level security;
+
+create policy message_revision_tenant on convo.message_revision
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy message_revision_tenant on convo.message_revision is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy message_revision_own on convo.message_revision
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy message_revision_own on convo.message_revision is
+'An application acts for one user.';
+
+create policy message_revision_service on convo.message_revision
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy message_revision_service on convo.message_revision is
+'Workers and support act for all users of the tenant.';
+
+create policy message_revision_reader on convo.message_revision
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy message_revision_reader on convo.message_revision is
+'Reports read the tenant.';
+
+create policy message_revision_backup on convo.message_revision
+for select to convo_backup using (true);
+comment on policy message_revision_backup on convo.message_revision is
+'A dump has every row.';
+
+grant select, insert on convo.message_revision to convo_app, convo_service;
+grant update (user_id) on convo.message_revision to convo_service;
+grant select on convo.message_revision to convo_reader, convo_backup;
+-- <<< sql/policies/message_revision.sql
+
+-- >>> sql/policies/idempotency_key.sql
+-- idempotency_key: as the conversations they belong to; written once.
+alter table convo.idempotency_key enable row level security;
+alter table convo.idempotency_key force row level security;
+
+create policy idempotency_key_tenant on convo.idempotency_key
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy idempotency_key_tenant on convo.idempotency_key is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy idempotency_key_own on convo.idempotency_key
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy idempotency_key_own on convo.idempotency_key is
+'An application acts for one user.';
+
+create policy idempotency_key_service on convo.idempotency_key
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy idempotency_key_service on convo.idempotency_key is
+'Workers and support act for all users of the tenant.';
+
+create policy idempotency_key_reader on convo.idempotency_key
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy idempotency_key_reader on convo.idempotency_key is
+'Reports read the tenant.';
+
+create policy idempotency_key_backup on convo.idempotency_key
+for select to convo_backup using (true);
+comment on policy idempotency_key_backup on convo.idempotency_key is
+'A dump has every row.';
+
+grant select, insert on convo.idempotency_key to convo_app, convo_service;
+grant update (user_id) on convo.idempotency_key to convo_service;
+grant select on convo.idempotency_key to convo_reader, convo_backup;
+-- <<< sql/policies/idempotency_key.sql
+
+-- >>> sql/policies/tombstone.sql
+-- tombstone: each user their own; written when a conversation goes.
+alter table convo.tombstone enable row level security;
+alter table convo.tombstone force row level security;
+
+create policy tombstone_tenant on convo.tombstone
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy tombstone_tenant on convo.tombstone is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy tombstone_own on convo.tombstone
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy tombstone_own on convo.tombstone is
+'An application acts for one user.';
+
+create policy tombstone_service on convo.tombstone
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy tombstone_service on convo.tombstone is
+'Workers and support act for all users of the tenant.';
+
+create policy tombstone_reader on convo.tombstone
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy tombstone_reader on convo.tombstone is
+'Reports read the tenant.';
+
+create policy tombstone_backup on convo.tombstone
+for select to convo_backup using (true);
+comment on policy tombstone_backup on convo.tombstone is
+'A dump has every row.';
+
+create policy tombstone_purge on convo.tombstone
+for insert to convo_maintainer with check (true);
+comment on policy tombstone_purge on convo.tombstone is
+'The purge leaves a tombstone for each conversation.';
+
+create policy tombstone_search on convo.tombstone
+for select to convo_search using (true);
+comment on policy tombstone_search on convo.tombstone is
+'convo_private._has_tombstone asks whether an id was ever used.';
+
+grant select, insert on convo.tombstone to convo_app, convo_service;
+grant select on convo.tombstone to convo_reader, convo_search, convo_backup;
+grant insert on convo.tombstone to convo_maintainer;
+-- <<< sql/policies/tombstone.sql
+
+-- >>> sql/policies/retention_policy.sql
+-- retention_policy: workers set their tenant's, the purge reads all.
+alter table convo.retention_policy enable row level security;
+alter table convo.retention_policy force row level security;
+
+create policy retention_policy_tenant on convo.retention_policy
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy retention_policy_tenant on convo.retention_policy is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy retention_policy_service on convo.retention_policy
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy retention_policy_service on convo.retention_policy is
+'Workers and support act for all users of the tenant.';
+
+create policy retention_policy_reader on convo.retention_policy
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy retention_policy_reader on convo.retention_policy is
+'Reports read the tenant.';
+
+create policy retention_policy_backup on convo.retention_policy
+for select to convo_backup using (true);
+comment on policy retention_policy_backup on convo.retention_policy is
+'A dump has every row.';
+
+create policy retention_policy_purge on convo.retention_policy
+for select to convo_maintainer using (max_age is not null);
+comment on policy retention_policy_purge on convo.retention_policy is
+'The purge reads the rules that can make something due.';
+
+grant select, insert on convo.retention_policy to convo_service;
+grant update (max_age, basis, action) on convo.retention_policy to convo_service;
+grant select on convo.retention_policy to convo_reader, convo_maintainer, convo_backup;
+-- <<< sql/policies/retention_policy.sql
+
+-- >>> sql/policies/purge_run.sql
+-- purge_run: the purge writes it, a tenant sees its own.
+alter table convo.purge_run enable row level security;
+alter table convo.purge_run force row level security;
+
+create policy purge_run_tenant on convo.purge_run
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy purge_run_tenant on convo.purge_run is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy purge_run_service on convo.purge_run
+for select to convo_service
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy purge_run_service on convo.purge_run is
+'Workers and support act for all users of the tenant.';
+
+create policy purge_run_reader on convo.purge_run
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy purge_run_reader on convo.purge_run is
+'Reports read the tenant.';
+
+create policy purge_run_backup on convo.purge_run
+for select to convo_backup using (true);
+comment on policy purge_run_backup on convo.purge_run is
+'A dump has every row.';
+
+create policy purge_run_purge on convo.purge_run
+for insert to convo_maintainer with check (true);
+comment on policy purge_run_purge on convo.purge_run is
+'The purge logs its batches.';
+
+grant select on convo.purge_run to convo_service, convo_reader, convo_backup;
+grant insert on convo.purge_run to convo_maintainer;
+-- <<< sql/policies/purge_run.sql
+
+-- >>> sql/policies/audit.sql
+-- audit: _audit writes it, a tenant sees its own.
+alter table convo.audit enable row level security;
+alter table convo.audit force row level security;
+
+create policy audit_tenant on convo.audit
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy audit_tenant on convo.audit is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy audit_service on convo.audit
+for select to convo_service
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy audit_service on convo.audit is
+'Workers and support act for all users of the tenant.';
+
+create policy audit_reader on convo.audit
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy audit_reader on convo.audit is
+'Reports read the tenant.';
+
+create policy audit_backup on convo.audit
+for select to convo_backup using (true);
+comment on policy audit_backup on convo.audit is
+'A dump has every row.';
+
+create policy audit_search on convo.audit
+for insert to convo_search
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy audit_search on convo.audit is
+'convo_private._audit writes, within the tenant of the context.';
+
+grant select on convo.audit to convo_service, convo_reader, convo_backup;
+grant insert on convo.audit to convo_search;
+-- <<< sql/policies/audit.sql
+
+grant create on schema convo_private to convo_search;
+
+set local role convo_search;
+
+-- >>> sql/functions/conversation/_has_tombstone.sql
+-- _has_tombstone: whether a conversation of this id was ever deleted in the tenant.
+-- SECURITY DEFINER, since row security hides other users' tombstones and an id must not
+-- be used twice. It tells no more than PC013 does.
+create function convo_private._has_tombstone(conversation_id uuid) returns boolean
+language plpgsql stable security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return exists (
+        select
+        from convo.tombstone as t
+        where t.tenant_id = convo.current_tenant_id()
+            and t.conversation_id = _has_tombstone.conversation_id
+    );
+end
+$$;
+
+comment on function convo_private._has_tombstone(uuid) is
+'Whether a conversation of this id was ever deleted in the tenant of the context.';
+revoke execute on function convo_private._has_tombstone(uuid) from public;
+grant execute on function convo_private._has_tombstone(uuid)
+to convo_app, convo_service;
+-- <<< sql/functions/conversation/_has_tombstone.sql
+
+-- >>> sql/functions/retention/_audit.sql
+-- _audit: notes an administrative act in the audit trail.
+-- SECURITY DEFINER, so that no role can write the trail but through the functions.
+create function convo_private._audit(
+    action text, conversation_id uuid, reason text
+) returns void
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    insert into convo.audit (
+        tenant_id, audit_id, action, conversation_id, reason, acted_by, acted_at
+    )
+    values (
+        convo.current_tenant_id(), convo._uuid_v7(), _audit.action,
+        _audit.conversation_id, _audit.reason,
+        concat_ws('/', session_user, convo.current_user_id()), clock_timestamp()
+    );
+end
+$$;
+
+comment on function convo_private._audit(text, uuid, text) is
+'Notes an administrative act in the audit trail of the context''s tenant.';
+revoke execute on function convo_private._audit(text, uuid, text) from public;
+grant execute on function convo_private._audit(text, uuid, text) to convo_service;
+-- <<< sql/functions/retention/_audit.sql
+
+set local role convo_owner;
+
+revoke create on schema convo_private from convo_search;
+
+-- >>> sql/functions/conversation/_store_prompt.sql
+-- _store_prompt: stores a shared text once, and holds it until the transaction ends.
+-- in: owner and text; out: its hash, or null for null or ''
+-- locks: the prompt row, FOR KEY SHARE, so that no one collects it meanwhile
+create function convo._store_prompt(user_id text, content text) returns bytea
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    hash constant bytea := sha256(convert_to(_store_prompt.content, 'UTF8'));
+begin
+    if coalesce(_store_prompt.content, '') = '' then
+        return null;
+    end if;
+    loop
+        perform
+        from convo.prompt as p
+        where p.tenant_id = tenant
+            and p.user_id = _store_prompt.user_id
+            and p.sha256 = hash
+        for key share;
+        exit when found;
+        insert into convo.prompt (tenant_id, user_id, sha256, content, tokens)
+        values (
+            tenant, _store_prompt.user_id, hash, _store_prompt.content,
+            convo.estimate_tokens(_store_prompt.content)
+        )
+        on conflict do nothing;
+        exit when found;
+    end loop;
+    return hash;
+end
+$$;
+
+comment on function convo._store_prompt(text, text) is
+'Stores a shared text once per user and gives its hash.';
+revoke execute on function convo._store_prompt(text, text) from public;
+grant execute on function convo._store_prompt(text, text) to convo_app, convo_service;
+-- <<< sql/functions/conversation/_store_prompt.sql
+
+-- >>> sql/functions/conversation/_collect_prompt.sql
+-- _collect_prompt: deletes a shared text if nothing refers to it any more.
+-- The foreign keys decide: where one still refers to it, the deletion is undone.
+create function convo._collect_prompt(tenant_id text, user_id text, sha256 bytea)
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if _collect_prompt.sha256 is null or exists (
+        select
+        from convo.conversation as c
+        where c.tenant_id = _collect_prompt.tenant_id
+            and c.user_id = _collect_prompt.user_id
+            and c.system_prompt_sha256 = _collect_prompt.sha256
+    ) then
+        return;
+    end if;
+    delete from convo.prompt as p
+    where p.tenant_id = _collect_prompt.tenant_id
+        and p.user_id = _collect_prompt.user_id
+        and p.sha256 = _collect_prompt.sha256;
+exception when foreign_key_violation or deadlock_detected then
+    -- Used by a row that this role or snapshot doesn't see; or two conversations swap
+    -- their prompts, and each transaction would wait for the other.
+    null;
+end
+$$;
+
+comment on function convo._collect_prompt(text, text, bytea) is
+'Deletes a shared text if nothing refers to it any more.';
+revoke execute on function convo._collect_prompt(text, text, bytea) from public;
+grant execute on function convo._collect_prompt(text, text, bytea)
+to convo_app, convo_service, convo_maintainer;
+-- <<< sql/functions/conversation/_collect_prompt.sql
+
+-- >>> sql/functions/conversation/_fail_not_found.sql
+-- _fail_not_found: says that a conversation is not there, or was deleted.
+-- Not found and not the caller's are one error, with the same words.
+-- errors: PC012 when the caller's conversation was deleted, else PC001
+create function convo._fail_not_found(conversation_id uuid) returns void
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform convo._fail(
+        case
+            when exists (
+                select
+                from convo.tombstone as t
+                where t.tenant_id = convo._require_tenant()
+                    and t.conversation_id = _fail_not_found.conversation_id
+            ) then 'PC012'
+            else 'PC001'
+        end,
+        jsonb_build_object('conversation_id', _fail_not_found.conversation_id)
+    );
+end
+$$;
+
+comment on function convo._fail_not_found(uuid) is
+'Raises PC012 for a conversation of the caller that was deleted, else PC001.';
+revoke execute on function convo._fail_not_found(uuid) from public;
+grant execute on function convo._fail_not_found(uuid)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/conversation/_fail_not_found.sql
+
+-- >>> sql/functions/conversation/_lock_conversation.sql
+-- _lock_conversation: the caller's conversation, locked against other writers.
+-- errors: PC001, PC012
+-- locks: the conversation row, FOR NO KEY UPDATE
+create function convo._lock_conversation(conversation_id uuid)
+returns convo.conversation
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation convo.conversation;
+begin
+    select c.* into conversation
+    from convo.conversation as c
+    where c.tenant_id = convo._require_tenant()
+        and c.conversation_id = _lock_conversation.conversation_id
+    for no key update;
+    if not found then
+        perform convo._fail_not_found(_lock_conversation.conversation_id);
+    end if;
+    return conversation;
+end
+$$;
+
+comment on function convo._lock_conversation(uuid) is
+'The caller''s conversation, locked against other writers.';
+revoke execute on function convo._lock_conversation(uuid) from public;
+grant execute on function convo._lock_conversation(uuid) to convo_app, convo_service;
+-- <<< sql/functions/conversation/_lock_conversation.sql
+
+-- >>> sql/functions/conversation/create_conversation.sql
+-- create_conversation: makes a conversation and gives its id.
+-- in: everything may be left out; user_id only where the context names no user
+-- out: the id; a caller that gives the id of its own conversation gets it back unchanged
+-- errors: PC012 the id was the caller's and deleted, PC013 it is another user's,
+--         22023, 42501 an application for another user, 23514 too long
+-- since: 0.1.0
+create function convo.create_conversation(
+    title text default null,
+    system_prompt text default null,
+    metadata jsonb default '{}',
+    conversation_id uuid default null,
+    retention_class text default 'standard',
+    policy text default null,
+    user_id text default null
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    owner constant text := coalesce(
+        create_conversation.user_id, convo.current_user_id()
+    );
+    id constant uuid := coalesce(create_conversation.conversation_id, convo._uuid_v7());
+    instant constant timestamptz(3) := clock_timestamp();
+begin
+    if coalesce(owner, '') = '' then
+        perform convo._fail('22023', '{"argument": "user_id", "reason": "missing"}');
+    elsif owner <> coalesce(convo.current_user_id(), '')
+        and not pg_has_role('convo_service', 'usage')
+    then
+        perform convo._fail('42501', '{"argument": "user_id"}');
+    end if;
+    insert into convo.conversation (
+        tenant_id, conversation_id, user_id, title, retention_class, policy, metadata,
+        created_at, updated_at
+    )
+    values (
+        tenant, id, owner, nullif(create_conversation.title, ''),
+        coalesce(nullif(create_conversation.retention_class, ''), 'standard'),
+        nullif(create_conversation.policy, ''),
+        coalesce(create_conversation.metadata, '{}'), instant, instant
+    )
+    on conflict do nothing;
+    if not found and exists (
+        select
+        from convo.conversation as c
+        where c.tenant_id = tenant and c.conversation_id = id and c.user_id = owner
+    ) then
+        return id;
+    end if;
+    -- Looked up after the insert, which waits for a deletion that is still going on.
+    if not found
+        or create_conversation.conversation_id is not null
+        and convo_private._has_tombstone(id)
+    then
+        perform convo._fail(
+            case
+                when exists (
+                    select
+                    from convo.tombstone as t
+                    where t.tenant_id = tenant
+                        and t.conversation_id = id
+                        and t.user_id = owner
+                ) then 'PC012'
+                else 'PC013'
+            end,
+            jsonb_build_object('conversation_id', id)
+        );
+    end if;
+    -- The prompt comes last: whoever held it while waiting for that deletion would
+    -- deadlock with it, since a deletion collects its prompt.
+    if create_conversation.system_prompt <> '' then
+        update convo.conversation as c
+        set system_prompt_sha256 = convo._store_prompt(
+            owner, create_conversation.system_prompt
+        )
+        where c.tenant_id = tenant and c.conversation_id = id;
+    end if;
+    return id;
+end
+$$;
+
+comment on function convo.create_conversation(
+    text, text, jsonb, uuid, text, text, text
+) is
+'Makes a conversation and gives its id. With an id of the caller''s choice it is '
+'idempotent: the owner of that id gets it back, unchanged.';
+revoke execute on function convo.create_conversation(
+    text, text, jsonb, uuid, text, text, text
+) from public;
+grant execute on function convo.create_conversation(
+    text, text, jsonb, uuid, text, text, text
+) to convo_app, convo_service;
+-- <<< sql/functions/conversation/create_conversation.sql
+
+-- >>> sql/functions/conversation/get_conversation.sql
+-- get_conversation: one conversation.
+-- out: a row, or none when it isn't there or isn't the caller's
+-- errors: PC030
+-- since: 0.1.0
+create function convo.get_conversation(conversation_id uuid)
+returns setof convo.conversation_record
+language sql stable rows 1
+begin atomic
+    select
+        c.conversation_id,
+        c.user_id,
+        c.title,
+        p.content as system_prompt,
+        c.retention_class,
+        c.policy,
+        c.last_seq,
+        c.message_count,
+        c.token_total,
+        c.metadata,
+        c.created_at,
+        c.updated_at,
+        c.archived_at,
+        c.is_on_hold,
+        c.forked_from,
+        c.forked_at_seq
+    from convo.conversation as c
+    left join convo.prompt as p
+        on p.tenant_id = c.tenant_id
+            and p.user_id = c.user_id
+            and p.sha256 = c.system_prompt_sha256
+    where c.tenant_id = (select convo._require_tenant())
+        and c.conversation_id = get_conversation.conversation_id;
+end;
+
+comment on function convo.get_conversation(uuid) is
+'One conversation, or no row when it isn''t there or isn''t the caller''s.';
+revoke execute on function convo.get_conversation(uuid) from public;
+grant execute on function convo.get_conversation(uuid)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/conversation/get_conversation.sql
+
+-- >>> sql/functions/conversation/list_conversations.sql
+-- list_conversations: a page of conversations, newest activity first.
+-- in: before_at and before_id: updated_at and id of the last row of the page before
+-- errors: PC030, 22023
+-- since: 0.1.0
+create function convo.list_conversations(
+    before_at timestamptz default null,
+    before_id uuid default null,
+    include_archived boolean default false,
+    page_size integer default 30
+) returns setof convo.conversation_record
+language sql stable rows 30
+begin atomic
+    select
+        c.conversation_id,
+        c.user_id,
+        c.title,
+        p.content as system_prompt,
+        c.retention_class,
+        c.policy,
+        c.last_seq,
+        c.message_count,
+        c.token_total,
+        c.metadata,
+        c.created_at,
+        c.updated_at,
+        c.archived_at,
+        c.is_on_hold,
+        c.forked_from,
+        c.forked_at_seq
+    from (
+        select s.*
+        from convo.conversation as s
+        where s.tenant_id = (select convo._require_tenant())
+            and (list_conversations.include_archived or s.archived_at is null)
+            and (
+                list_conversations.before_at is null
+                or s.updated_at < list_conversations.before_at
+                or s.updated_at = list_conversations.before_at
+                and s.conversation_id < list_conversations.before_id
+            )
+        order by s.updated_at desc, s.conversation_id desc
+        limit convo._size('page_size', list_conversations.page_size, 1000)
+    ) as c
+    left join convo.prompt as p
+        on p.tenant_id = c.tenant_id
+            and p.user_id = c.user_id
+            and p.sha256 = c.system_prompt_sha256
+    order by c.updated_at desc, c.conversation_id desc;
+end;
+
+comment on function convo.list_conversations(timestamptz, uuid, boolean, integer) is
+'A page of the caller''s conversations, newest activity first. The next page: give '
+'updated_at and conversation_id of the last row.';
+revoke execute on function convo.list_conversations(
+    timestamptz, uuid, boolean, integer
+) from public;
+grant execute on function convo.list_conversations(timestamptz, uuid, boolean, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/conversation/list_conversations.sql
+
+-- >>> sql/functions/conversation/update_conversation.sql
+-- update_conversation: changes what is given; null keeps, '' clears.
+-- errors: PC001, PC012, 23514 too long
+-- since: 0.1.0
+create function convo.update_conversation(
+    conversation_id uuid,
+    title text default null,
+    system_prompt text default null,
+    metadata jsonb default null,
+    policy text default null,
+    retention_class text default null
+) returns convo.conversation_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    old constant convo.conversation := convo._lock_conversation(
+        update_conversation.conversation_id
+    );
+    new_sha256 bytea := old.system_prompt_sha256;
+    result convo.conversation_record;
+begin
+    if update_conversation.system_prompt is not null then
+        new_sha256 := convo._store_prompt(
+            old.user_id, update_conversation.system_prompt
+        );
+    end if;
+    update convo.conversation as c
+    set title = nullif(coalesce(update_conversation.title, c.title), ''),
+        system_prompt_sha256 = new_sha256,
+        metadata = coalesce(update_conversation.metadata, c.metadata),
+        policy = nullif(coalesce(update_conversation.policy, c.policy), ''),
+        retention_class = coalesce(
+            nullif(coalesce(update_conversation.retention_class, c.retention_class), ''),
+            'standard'
+        ),
+        updated_at = greatest(c.updated_at, clock_timestamp())
+    where c.tenant_id = old.tenant_id and c.conversation_id = old.conversation_id;
+    if new_sha256 is distinct from old.system_prompt_sha256 then
+        perform convo._collect_prompt(
+            old.tenant_id, old.user_id, old.system_prompt_sha256
+        );
+    end if;
+    select r.* into result from convo.get_conversation(old.conversation_id) as r;
+    return result;
+end
+$$;
+
+comment on function convo.update_conversation(uuid, text, text, jsonb, text, text) is
+'Changes what is given: null keeps, '''' clears.';
+revoke execute on function convo.update_conversation(
+    uuid, text, text, jsonb, text, text
+) from public;
+grant execute on function convo.update_conversation(
+    uuid, text, text, jsonb, text, text
+) to convo_app, convo_service;
+-- <<< sql/functions/conversation/update_conversation.sql
+
+-- >>> sql/functions/conversation/archive_conversation.sql
+-- archive_conversation: takes a conversation out of the default list.
+-- Not an activity: it moves neither its place in the list nor its retention.
+-- errors: PC001, PC012
+-- since: 0.1.0
+create function convo.archive_conversation(conversation_id uuid)
+returns convo.conversation_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    result convo.conversation_record;
+begin
+    update convo.conversation as c
+    set archived_at = coalesce(c.archived_at, clock_timestamp())
+    where c.tenant_id = convo._require_tenant()
+        and c.conversation_id = archive_conversation.conversation_id;
+    if not found then
+        perform convo._fail_not_found(archive_conversation.conversation_id);
+    end if;
+    select r.* into result
+    from convo.get_conversation(archive_conversation.conversation_id) as r;
+    return result;
+end
+$$;
+
+comment on function convo.archive_conversation(uuid) is
+'Takes a conversation out of the default list. Nothing else changes.';
+revoke execute on function convo.archive_conversation(uuid) from public;
+grant execute on function convo.archive_conversation(uuid) to convo_app, convo_service;
+-- <<< sql/functions/conversation/archive_conversation.sql
+
+-- >>> sql/functions/conversation/unarchive_conversation.sql
+-- unarchive_conversation: puts an archived conversation back into the list.
+-- Not an activity: it moves neither its place in the list nor its retention.
+-- errors: PC001, PC012
+-- since: 0.1.0
+create function convo.unarchive_conversation(conversation_id uuid)
+returns convo.conversation_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    result convo.conversation_record;
+begin
+    update convo.conversation as c
+    set archived_at = null
+    where c.tenant_id = convo._require_tenant()
+        and c.conversation_id = unarchive_conversation.conversation_id;
+    if not found then
+        perform convo._fail_not_found(unarchive_conversation.conversation_id);
+    end if;
+    select r.* into result
+    from convo.get_conversation(unarchive_conversation.conversation_id) as r;
+    return result;
+end
+$$;
+
+comment on function convo.unarchive_conversation(uuid) is
+'Puts an archived conversation back into the default list.';
+revoke execute on function convo.unarchive_conversation(uuid) from public;
+grant execute on function convo.unarchive_conversation(uuid)
+to convo_app, convo_service;
+-- <<< sql/functions/conversation/unarchive_conversation.sql
+
+-- >>> sql/functions/conversation/delete_conversation.sql
+-- delete_conversation: removes a conversation and all that belongs to it, for good.
+-- out: whether there was one
+-- errors: PC040 on legal hold
+-- locks: the conversation row, FOR UPDATE
+-- since: 0.1.0
+create function convo.delete_conversation(conversation_id uuid) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    old convo.conversation;
+begin
+    select c.* into old
+    from convo.conversation as c
+    where c.tenant_id = tenant
+        and c.conversation_id = delete_conversation.conversation_id
+    for update;
+    if not found then
+        return false;
+    elsif old.is_on_hold then
+        perform convo._fail(
+            'PC040', jsonb_build_object('conversation_id', old.conversation_id)
+        );
+    end if;
+    delete from convo.conversation as c
+    where c.tenant_id = tenant and c.conversation_id = old.conversation_id;
+    insert into convo.tombstone (tenant_id, conversation_id, user_id)
+    values (tenant, old.conversation_id, old.user_id)
+    on conflict do nothing; -- by direct SQL, before its time
+    perform convo._collect_prompt(tenant, old.user_id, old.system_prompt_sha256);
+    return true;
+end
+$$;
+
+comment on function convo.delete_conversation(uuid) is
+'Removes a conversation and all that belongs to it, for good. Gives whether there was '
+'one. A tombstone stays, so that a late writer brings nothing back.';
+revoke execute on function convo.delete_conversation(uuid) from public;
+grant execute on function convo.delete_conversation(uuid) to convo_app, convo_service;
+-- <<< sql/functions/conversation/delete_conversation.sql
+
+-- >>> sql/functions/conversation/fork_conversation.sql
+-- fork_conversation: a new conversation of the same owner that begins as this one does.
+-- in: the last message to copy (null: all), a title (null: the same)
+-- out: the new id; messages keep seq and time, deleted ones and old revisions come along
+-- errors: PC001, PC012, PC002 no such message (0 copies none)
+-- since: 0.1.0
+create function convo.fork_conversation(
+    conversation_id uuid,
+    through_seq integer default null,
+    title text default null
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant convo.conversation := convo._lock_conversation(
+        fork_conversation.conversation_id
+    );
+    last_copied constant integer := coalesce(
+        fork_conversation.through_seq, source.last_seq
+    );
+    id constant uuid := convo._uuid_v7();
+    instant constant timestamptz(3) := greatest(clock_timestamp(), source.updated_at);
+begin
+    if last_copied not between 0 and source.last_seq then
+        perform convo._fail('PC002', jsonb_build_object(
+            'conversation_id', source.conversation_id, 'seq', last_copied,
+            'last_seq', source.last_seq
+        ));
+    end if;
+    insert into convo.conversation (
+        tenant_id, conversation_id, user_id, title, system_prompt_sha256,
+        retention_class, policy, last_seq, message_count, token_total, body_count,
+        body_tokens, metadata, created_at, updated_at, forked_from, forked_at_seq
+    )
+    select
+        source.tenant_id, id, source.user_id,
+        nullif(coalesce(fork_conversation.title, source.title), ''),
+        source.system_prompt_sha256, source.retention_class, source.policy, last_copied,
+        count(*), coalesce(sum(m.tokens), 0),
+        count(*) filter (where m.role <> 'system'),
+        coalesce(sum(m.tokens) filter (where m.role <> 'system'), 0),
+        source.metadata, instant, instant, source.conversation_id, last_copied
+    from convo.message as m
+    where m.tenant_id = source.tenant_id
+        and m.conversation_id = source.conversation_id
+        and m.seq <= last_copied
+        and m.deleted_at is null;
+
+    insert into convo.message (
+        tenant_id, conversation_id, seq, user_id, role, content, payload, format,
+        tokens, is_estimated, is_empty, group_seq, revision, model, call_ids, result_ids,
+        metadata, created_at, edited_at, deleted_at
+    )
+    select
+        m.tenant_id, id, m.seq, m.user_id, m.role, m.content, m.payload, m.format,
+        m.tokens, m.is_estimated, m.is_empty, m.group_seq, m.revision, m.model,
+        m.call_ids, m.result_ids, m.metadata, m.created_at, m.edited_at, m.deleted_at
+    from convo.message as m
+    where m.tenant_id = source.tenant_id
+        and m.conversation_id = source.conversation_id
+        and m.seq <= last_copied;
+
+    insert into convo.message_revision (
+        tenant_id, conversation_id, seq, revision, user_id, content, payload, tokens,
+        is_estimated, created_at
+    )
+    select
+        r.tenant_id, id, r.seq, r.revision, r.user_id, r.content, r.payload, r.tokens,
+        r.is_estimated, r.created_at
+    from convo.message_revision as r
+    where r.tenant_id = source.tenant_id
+        and r.conversation_id = source.conversation_id
+        and r.seq <= last_copied;
+    return id;
+end
+$$;
+
+comment on function convo.fork_conversation(uuid, integer, text) is
+'A new conversation of the same owner that begins as this one does, up to a message. '
+'Messages keep their seq and time; holds and idempotency keys stay behind.';
+revoke execute on function convo.fork_conversation(uuid, integer, text) from public;
+grant execute on function convo.fork_conversation(uuid, integer, text)
+to convo_app, convo_service;
+-- <<< sql/functions/conversation/fork_conversation.sql
+
+-- >>> sql/functions/conversation/transfer_conversation.sql
+-- transfer_conversation: gives a conversation to another user of the tenant.
+-- errors: PC001, PC012, 22023
+-- locks: the conversation row, FOR UPDATE
+-- since: 0.1.0
+create function convo.transfer_conversation(conversation_id uuid, to_user_id text)
+returns convo.conversation_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    old constant convo.conversation := convo._lock_conversation(
+        transfer_conversation.conversation_id
+    );
+    prompt text;
+    result convo.conversation_record;
+begin
+    if coalesce(length(transfer_conversation.to_user_id), 0) not between 1 and 255 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'to_user_id', 'minimum_length', 1, 'maximum_length', 255
+        ));
+    end if;
+    select r.system_prompt into prompt
+    from convo.get_conversation(old.conversation_id) as r;
+
+    set constraints
+        convo.message_conversation_fkey,
+        convo.message_revision_conversation_fkey,
+        convo.idempotency_key_conversation_fkey deferred;
+    update convo.conversation as c
+    set user_id = transfer_conversation.to_user_id,
+        system_prompt_sha256 = convo._store_prompt(
+            transfer_conversation.to_user_id, prompt
+        )
+    where c.tenant_id = old.tenant_id and c.conversation_id = old.conversation_id;
+    update convo.message as m
+    set user_id = transfer_conversation.to_user_id
+    where m.tenant_id = old.tenant_id and m.conversation_id = old.conversation_id;
+    update convo.message_revision as r
+    set user_id = transfer_conversation.to_user_id
+    where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
+    update convo.idempotency_key as k
+    set user_id = transfer_conversation.to_user_id
+    where k.tenant_id = old.tenant_id and k.conversation_id = old.conversation_id;
+    set constraints
+        convo.message_conversation_fkey,
+        convo.message_revision_conversation_fkey,
+        convo.idempotency_key_conversation_fkey immediate;
+
+    perform convo._collect_prompt(old.tenant_id, old.user_id, old.system_prompt_sha256);
+    perform convo_private._audit('transfer', old.conversation_id, null);
+    select r.* into result from convo.get_conversation(old.conversation_id) as r;
+    return result;
+end
+$$;
+
+comment on function convo.transfer_conversation(uuid, text) is
+'Gives a conversation, with all that belongs to it, to another user of the tenant.';
+revoke execute on function convo.transfer_conversation(uuid, text) from public;
+grant execute on function convo.transfer_conversation(uuid, text) to convo_service;
+-- <<< sql/functions/conversation/transfer_conversation.sql
+
+-- >>> sql/functions/message/estimate_tokens.sql
+-- estimate_tokens: about how many tokens (o200k, GPT-4o and later) a text has.
+-- in: any text; only the text counts, not its role or other overhead
+-- out: null for null, 0 for the empty text, else at least 1
+-- errors: none
+-- since: 0.1.0
+create function convo.estimate_tokens(content text) returns integer
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+-- The estimate is a weighted sum of counts. The weights are thousandths of a token,
+-- fitted by bench/tokens/fit.py; docs/tokens.md has the errors. With integers, explicit
+-- character ranges and collation C every server gives the same number for a text.
+declare
+    sample text collate "C" := estimate_tokens.content;
+    sample_bytes integer;
+    characters integer;
+    lower_bits bigint;
+    letters bigint;
+    capitals bigint;
+    signs bigint := 0;
+    millis bigint;
+begin
+    if octet_length(estimate_tokens.content) = 0 then
+        return 0;
+    end if;
+
+    -- A text over 32 kB is judged by 32 slices of 1 kB, evenly spread and cut between
+    -- characters (bytes 128 to 191 continue one), so that its cost stays small. Slices
+    -- are 4 bytes short of 1024: the last one then can't run past the end.
+    if octet_length(estimate_tokens.content) > 32768 then
+        declare
+            bytes constant bytea := convert_to(estimate_tokens.content, 'UTF8');
+            first_byte integer;
+            end_byte integer;
+        begin
+            sample := '';
+            for part in 0 .. 31 loop
+                first_byte := part * (octet_length(bytes) / 32);
+                end_byte := first_byte + 1020;
+                while get_byte(bytes, first_byte) between 128 and 191 loop
+                    first_byte := first_byte + 1;
+                end loop;
+                while get_byte(bytes, end_byte) between 128 and 191 loop
+                    end_byte := end_byte + 1;
+                end loop;
+                sample := sample || convert_from(
+                    substr(bytes, first_byte + 1, end_byte - first_byte), 'UTF8'
+                );
+            end loop;
+        end;
+    end if;
+    sample_bytes := octet_length(sample);
+
+    -- Indentation, ruled lines and bold type are few tokens: two spaces, dashes or
+    -- asterisks count as one.
+    sample := replace(replace(replace(sample, '  ', ' '), '--', '-'), '**', '*');
+    characters := length(sample);
+    millis := 159 * characters;
+
+    if octet_length(sample) > characters then
+        declare
+            -- Characters outside ASCII, taken out script by script, and what each adds.
+            scripts constant text[] collate "C" := array[
+                E'[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+',  -- Chinese to Korean
+                E'[іїєґІЇЄҐ]+',                                 -- Ukrainian
+                E'[\u0400-\u052f]+',                            -- Cyrillic
+                E'[\u0590-\u05ff\u0e00-\u0e7f]+',               -- Hebrew, Thai
+                -- Greek, Armenian, Arabic, India's scripts, Burmese, Georgian, Khmer
+                E'[\u0370-\u03ff\u0530-\u0dff\u1000-\u10ff\u1780-\u17ff]+',
+                E'[\u00c0-\u024f\u1e00-\u1eff]+',               -- Latin with marks
+                E'[\u0300-\u036f]+'                             -- marks on their own
+            ];
+            weights constant integer[] := array[602, 1245, 94, 274, 188, 477, 1910];
+            rest text collate "C";
+            others text collate "C";
+        begin
+            rest := regexp_replace(sample, E'[\u0001-\u007f]+', '', 'g');
+            signs := -octet_length(rest);
+            for script in 1 .. cardinality(scripts) loop
+                others := regexp_replace(rest, scripts[script], '', 'g');
+                millis := millis + weights[script] * (length(rest) - length(others));
+                rest := others;
+            end loop;
+            -- Emoji, typographic signs and further scripts, by the byte.
+            millis := millis + 483 * octet_length(rest);
+        end;
+    end if;
+
+    -- The cheapest way to count ASCII letters: lower() sets one bit of each capital,
+    -- upper() clears one of each small letter. Signs are digits, punctuation and line
+    -- ends.
+    lower_bits := bit_count(convert_to(lower(sample), 'UTF8'));
+    capitals := lower_bits - bit_count(convert_to(sample, 'UTF8'));
+    letters := lower_bits - bit_count(convert_to(upper(sample), 'UTF8'));
+    signs := signs + octet_length(replace(sample, ' ', '')) - letters;
+
+    -- k, z and a are rarer in English than in other languages in Latin script, whose
+    -- words are more tokens.
+    millis := millis + 206 * capitals + 409 * signs
+        + 582 * (octet_length(sample) - octet_length(replace(sample, 'k', '')))
+        + 1559 * (octet_length(sample) - octet_length(replace(sample, 'z', '')))
+        + 312 * (octet_length(sample) - octet_length(replace(sample, 'a', '')));
+
+    millis := millis * octet_length(estimate_tokens.content) / sample_bytes;
+    return greatest(1, (millis + 500) / 1000);
+end
+$$;
+
+comment on function convo.estimate_tokens(text) is
+'About how many tokens (o200k) a text has; null for null, 0 for the empty text.';
+revoke execute on function convo.estimate_tokens(text) from public;
+grant execute on function convo.estimate_tokens(text)
+to convo_app, convo_service, convo_reader, convo_maintainer;
+-- <<< sql/functions/message/estimate_tokens.sql
+
+-- >>> sql/functions/message/_message_record.sql
+-- _message_record: a row of table message as the functions give it.
+create function convo._message_record(message convo.message)
+returns convo.message_record
+language sql immutable parallel safe
+return row(
+    (_message_record.message).seq,
+    (_message_record.message).role,
+    (_message_record.message).content,
+    (_message_record.message).tokens,
+    (_message_record.message).is_estimated,
+    (_message_record.message).created_at,
+    (_message_record.message).revision,
+    (_message_record.message).model,
+    (_message_record.message).payload,
+    (_message_record.message).format,
+    (_message_record.message).metadata,
+    (_message_record.message).group_seq,
+    (_message_record.message).deleted_at
+)::convo.message_record;
+
+comment on function convo._message_record(convo.message) is
+'A row of table message as the functions give it.';
+revoke execute on function convo._message_record(convo.message) from public;
+grant execute on function convo._message_record(convo.message)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_message_record.sql
+
+-- >>> sql/functions/message/_readable.sql
+-- _readable: a payload as jsonb, for reading its parts.
+-- jsonb can't hold \u0000 or half of a surrogate pair, so U+FFFD stands for them. An
+-- escaped backslash is written as \u005c first: then every \u left is an escape.
+-- errors: those of the cast: 22003 a number out of range, 54001 nested too deeply
+create function convo._readable(payload json) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    cleaned text := _readable.payload::text;
+begin
+    if strpos(cleaned, '\u') > 0 then
+        cleaned := replace(cleaned, '\\', '\u005c');
+        cleaned := replace(cleaned, '\u0000', '\ufffd');
+        cleaned := regexp_replace(
+            cleaned,
+            '\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])', '\\ufffd', 'g'
+        );
+        cleaned := regexp_replace(
+            cleaned,
+            '(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}',
+            '\\ufffd', 'g'
+        );
+    end if;
+    return cleaned::jsonb;
+end
+$$;
+
+comment on function convo._readable(json) is
+'A payload as jsonb, with U+FFFD for what jsonb can''t hold.';
+revoke execute on function convo._readable(json) from public;
+grant execute on function convo._readable(json)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_readable.sql
+
+-- >>> sql/functions/message/_openai_text.sql
+-- _openai_text: the text of the content of an OpenAI chat message; null if it has none.
+create function convo._openai_text(content jsonb) returns text
+language sql immutable parallel safe
+return case jsonb_typeof(_openai_text.content)
+    when 'string' then _openai_text.content #>> '{}'
+    when 'array' then (
+        select
+            string_agg(
+                coalesce(p.part ->> 'text', p.part ->> 'refusal'), e'\n' order by p.n
+            )
+        from jsonb_array_elements(_openai_text.content) with ordinality as p (part, n)
+        where p.part ->> 'type' in ('text', 'refusal')
+    )
+end;
+
+comment on function convo._openai_text(jsonb) is
+'The text of the content of an OpenAI chat message, parts joined by line feeds.';
+revoke execute on function convo._openai_text(jsonb) from public;
+grant execute on function convo._openai_text(jsonb) to convo_app, convo_service;
+-- <<< sql/functions/message/_openai_text.sql
+
+-- >>> sql/functions/message/_estimate_openai_parts.sql
+-- _estimate_openai_parts: the tokens of what isn't text in an OpenAI chat message.
+-- A call: its name and arguments, and 8 for its frame. An image: 85 at detail low, else
+-- 765, what 1024 by 1024 pixels cost.
+create function convo._estimate_openai_parts(message jsonb) returns integer
+language sql immutable parallel safe
+return (
+    select
+        coalesce(sum(8 + convo.estimate_tokens(concat(
+            f.target ->> 'name', f.target ->> 'arguments', f.target ->> 'input'
+        ))), 0)
+    from (
+        select coalesce(c.call -> 'function', c.call -> 'custom') as target
+        from jsonb_path_query(
+                _estimate_openai_parts.message, '$.tool_calls[*]'
+            ) as c (call)
+        union all
+        select _estimate_openai_parts.message -> 'function_call'
+        where jsonb_typeof(_estimate_openai_parts.message -> 'function_call') = 'object'
+    ) as f
+) + (
+    select
+        coalesce(
+            sum(case when p.part #>> '{image_url,detail}' = 'low' then 85 else 765 end),
+            0
+        )
+    from jsonb_path_query(
+            _estimate_openai_parts.message, '$.content[*] ? (@.type == "image_url")'
+        ) as p (part)
+);
+
+comment on function convo._estimate_openai_parts(jsonb) is
+'The tokens of calls and images in an OpenAI chat message.';
+revoke execute on function convo._estimate_openai_parts(jsonb) from public;
+grant execute on function convo._estimate_openai_parts(jsonb)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_estimate_openai_parts.sql
+
+-- >>> sql/functions/message/_read_openai.sql
+-- _read_openai: reads a message of the OpenAI chat completions format.
+-- in: the message, and its place in the batch for the error
+-- errors: PC050
+create function convo._read_openai(payload json, index integer)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    message constant jsonb := convo._readable(_read_openai.payload);
+    content constant jsonb := nullif(message -> 'content', 'null');
+    calls constant jsonb := nullif(message -> 'tool_calls', 'null');
+    role constant text := message ->> 'role';
+    reason text;
+    parsed convo._parsed_message;
+begin
+    reason := case
+        when jsonb_typeof(message) <> 'object' then 'not an object'
+        when jsonb_typeof(message -> 'role') is distinct from 'string'
+            then 'role is not a string'
+        when role not in (
+            'system', 'developer', 'user', 'assistant', 'tool', 'function'
+        ) then 'unknown role'
+        when content is null and role <> 'assistant' then 'content is missing'
+        when jsonb_typeof(content) not in ('string', 'array')
+            then 'content is neither a string nor an array'
+        when content = '[]' then 'content is empty'
+        when jsonb_typeof(content) = 'array' and exists (
+            select
+            from jsonb_array_elements(content) as p (part)
+            where jsonb_typeof(p.part -> 'type') is distinct from 'string'
+                or p.part ->> 'type' in ('text', 'refusal')
+                and jsonb_typeof(p.part -> (p.part ->> 'type')) is distinct from 'string'
+        ) then 'a content part is not valid'
+        when role = 'tool' and coalesce(message ->> 'tool_call_id', '') = ''
+            then 'tool_call_id is missing'
+        when role = 'function' and coalesce(message ->> 'name', '') = ''
+            then 'name is missing'
+        when role <> 'assistant' and calls is not null
+            then 'only an assistant message has tool_calls'
+        when jsonb_typeof(calls) <> 'array' or calls = '[]'
+            then 'tool_calls is not an array of calls'
+        when calls is not null and exists (
+            select
+            from jsonb_array_elements(calls) as c (call)
+            cross join lateral (
+                values (coalesce(c.call -> 'function', c.call -> 'custom'))
+            ) as f (target)
+            where coalesce(c.call ->> 'id', '') = ''
+                or jsonb_typeof(c.call -> 'id') <> 'string'
+                or coalesce(f.target ->> 'name', '') = ''
+                or coalesce(
+                    jsonb_typeof(f.target -> 'arguments'),
+                    jsonb_typeof(f.target -> 'input')
+                ) is distinct from 'string'
+        ) then 'a tool call has no id, name or arguments'
+        when jsonb_typeof(message -> 'function_call') not in ('object', 'null')
+            or message #>> '{function_call,name}' = ''
+            or jsonb_typeof(message -> 'function_call') = 'object'
+            and jsonb_typeof(message #> '{function_call,arguments}')
+                is distinct from 'string'
+            then 'function_call is not valid'
+    end;
+    if reason is not null then
+        perform convo._fail('PC050', jsonb_build_object(
+            'index', _read_openai.index, 'reason', reason
+        ));
+    end if;
+
+    parsed.role := case role
+        when 'developer' then 'system'
+        when 'function' then 'tool'
+        else role
+    end;
+    parsed.content := coalesce(convo._openai_text(content), message ->> 'refusal');
+    parsed.payload := _read_openai.payload;
+    -- The older function calls have no ids: their name stands for one.
+    parsed.call_ids := case
+        when calls is not null then array(
+            select c.call ->> 'id'
+            from jsonb_array_elements(calls) with ordinality as c (call, n)
+            order by c.n
+        )
+        when message #>> '{function_call,name}' is not null
+            then array['function_call:' || (message #>> '{function_call,name}')]
+    end;
+    parsed.result_ids := case role
+        when 'tool' then array[message ->> 'tool_call_id']
+        when 'function' then array['function_call:' || (message ->> 'name')]
+    end;
+    parsed.tokens := coalesce(convo.estimate_tokens(parsed.content), 0)
+        + convo._estimate_openai_parts(message);
+    parsed.is_empty := coalesce(parsed.content !~ '\S', true)
+        and coalesce(parsed.call_ids, parsed.result_ids) is null
+        and jsonb_path_exists(
+            message, '$.content[*] ? (@.type != "text" && @.type != "refusal")'
+        ) is not true;
+    return parsed;
+end
+$$;
+
+comment on function convo._read_openai(json, integer) is
+'Reads a message of the OpenAI chat completions format.';
+revoke execute on function convo._read_openai(json, integer) from public;
+grant execute on function convo._read_openai(json, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_read_openai.sql
+
+-- >>> sql/functions/message/_read_message.sql
+-- _read_message: reads a message of a format that is known.
+-- in: the format, the message, its place in the batch for the error
+-- errors: PC050
+create function convo._read_message(format text, payload json, index integer)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return case _read_message.format
+        when 'openai'
+            then convo._read_openai(_read_message.payload, _read_message.index)
+    end;
+-- what json takes and jsonb doesn't
+exception when statement_too_complex or numeric_value_out_of_range then
+    perform convo._fail('PC050', jsonb_build_object(
+        'index', _read_message.index,
+        'reason', case sqlstate
+            when '54001' then 'nested too deeply' else 'a number is out of range'
+        end
+    ));
+end
+$$;
+
+comment on function convo._read_message(text, json, integer) is
+'Reads a message of any format that is known.';
+revoke execute on function convo._read_message(text, json, integer) from public;
+grant execute on function convo._read_message(text, json, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_read_message.sql
+
+-- >>> sql/functions/message/_read_messages.sql
+-- _read_messages: reads one message or an array of them.
+-- in: the format, the JSON, and tokens for each (null, or null for one: estimated)
+-- errors: 22023, PC050
+create function convo._read_messages(format text, messages json, tokens integer[])
+returns convo._parsed_message[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    batch json := _read_messages.messages;
+    element json;
+    parsed convo._parsed_message[] := '{}';
+    message convo._parsed_message;
+begin
+    if batch is null then
+        perform convo._fail('22023', '{"argument": "messages", "reason": "missing"}');
+    elsif _read_messages.format is distinct from 'openai' then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'format', 'value', _read_messages.format,
+            'allowed', array['openai']
+        ));
+    elsif json_typeof(batch) <> 'array' then
+        batch := json_build_array(batch);
+    end if;
+    -- json_array_elements splits an array without touching a byte of its elements.
+    for element in select e.value from json_array_elements(batch) as e loop
+        message := convo._read_message(
+            _read_messages.format, element, cardinality(parsed)
+        );
+        message.tokens := coalesce(
+            _read_messages.tokens[cardinality(parsed) + 1], message.tokens
+        );
+        parsed := parsed || message;
+    end loop;
+    if cardinality(_read_messages.tokens) <> cardinality(parsed)
+        or 0 > any (_read_messages.tokens)
+    then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'tokens', 'length', cardinality(parsed), 'minimum', 0
+        ));
+    end if;
+    return parsed;
+end
+$$;
+
+comment on function convo._read_messages(text, json, integer[]) is
+'Reads one message of a provider''s format or an array of them.';
+revoke execute on function convo._read_messages(text, json, integer[]) from public;
+grant execute on function convo._read_messages(text, json, integer[])
+to convo_app, convo_service;
+-- <<< sql/functions/message/_read_messages.sql
+
+-- >>> sql/functions/message/_open_calls.sql
+-- _open_calls: the newest stored calls that wait for a result, by id.
+-- in: the ids of the results that came in, an id as often as it has results
+-- out: one row an open call, at most as many for an id as results came, oldest first
+create function convo._open_calls(conversation_id uuid, result_ids text[])
+returns table (call_id text, group_seq integer)
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+begin
+    return query
+    select o.call_id, o.group_seq
+    from (
+        select r.id, count(*) as results
+        from unnest(_open_calls.result_ids) as r (id)
+        group by r.id
+    ) as w
+    cross join lateral (
+        select w.id as call_id, m.group_seq, m.seq
+        from convo.message as m
+        where m.tenant_id = tenant
+            and m.conversation_id = _open_calls.conversation_id
+            and m.call_ids @> array[w.id]
+            and m.deleted_at is null
+            and cardinality(array_positions(m.call_ids, w.id)) > (
+                select coalesce(sum(cardinality(array_positions(a.result_ids, w.id))), 0)
+                from convo.message as a
+                where a.tenant_id = tenant
+                    and a.conversation_id = _open_calls.conversation_id
+                    and a.group_seq = m.group_seq
+                    and a.deleted_at is null
+                    and a.role <> 'system'
+            )
+        order by m.seq desc
+        limit w.results
+    ) as o
+    order by o.seq;
+end
+$$;
+
+comment on function convo._open_calls(uuid, text[]) is
+'The newest stored calls that wait for a result, by id, oldest first.';
+revoke execute on function convo._open_calls(uuid, text[]) from public;
+grant execute on function convo._open_calls(uuid, text[]) to convo_app, convo_service;
+-- <<< sql/functions/message/_open_calls.sql
+
+-- >>> sql/functions/message/_group_messages.sql
+-- _group_messages: which group each message of a batch belongs to.
+-- A result belongs to the nearest call before it with its id that has no result yet, in
+-- the batch or stored before; its group is the call's. Anything else is its own group.
+-- in: the conversation, the batch, the seq of its first message
+-- out: a group_seq for each message
+create function convo._group_messages(
+    conversation_id uuid, messages convo._parsed_message[], first_seq integer
+) returns integer[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    groups integer[] := '{}';
+    open_ids text[];
+    open_groups integer[];
+    position integer;
+    message convo._parsed_message;
+    group_seq integer;
+begin
+    select array_agg(o.call_id), array_agg(o.group_seq) into open_ids, open_groups
+    from convo._open_calls(_group_messages.conversation_id, array(
+        select r.id
+        from unnest(_group_messages.messages) as m
+        cross join unnest(m.result_ids) as r (id)
+    )) as o;
+
+    foreach message in array _group_messages.messages loop
+        group_seq := _group_messages.first_seq + cardinality(groups);
+        if message.result_ids is not null then
+            select max(o.n) into position
+            from unnest(open_ids) with ordinality as o (id, n)
+            where o.id = message.result_ids[1];
+            if position is not null then
+                group_seq := open_groups[position];
+                open_ids[position] := null;
+            end if;
+        end if;
+        open_ids := open_ids || message.call_ids;
+        open_groups := open_groups
+            || array_fill(group_seq, array[coalesce(cardinality(message.call_ids), 0)]);
+        groups := groups || group_seq;
+    end loop;
+    return groups;
+end
+$$;
+
+comment on function convo._group_messages(uuid, convo._parsed_message[], integer) is
+'The group_seq of each message of a batch: results join their call.';
+revoke execute on function convo._group_messages(
+    uuid, convo._parsed_message[], integer
+) from public;
+grant execute on function convo._group_messages(
+    uuid, convo._parsed_message[], integer
+) to convo_app, convo_service;
+-- <<< sql/functions/message/_group_messages.sql
+
+-- >>> sql/functions/message/_json_set.sql
+-- _json_set: a JSON object with one member set, the others as they are and in order.
+-- in: the object, the name, the value as JSON text
+create function convo._json_set(object json, name text, value text) returns json
+language sql immutable parallel safe
+return (
+    select
+        '{' || concat_ws(
+            ',',
+            string_agg(
+                to_json(m.key)::text || ':' || case
+                    when m.key = _json_set.name then _json_set.value else m.value::text
+                end,
+                ',' order by m.n
+            ),
+            case
+                when bool_and(m.key <> _json_set.name) is not false
+                    then to_json(_json_set.name)::text || ':' || _json_set.value
+            end
+        ) || '}'
+    from json_each(_json_set.object) with ordinality as m (key, value, n)
+)::json;
+
+comment on function convo._json_set(json, text, text) is
+'A JSON object with one member set, the others as they are and in order.';
+revoke execute on function convo._json_set(json, text, text) from public;
+grant execute on function convo._json_set(json, text, text) to convo_app, convo_service;
+-- <<< sql/functions/message/_json_set.sql
+
+-- >>> sql/functions/message/_replace_openai_text.sql
+-- _replace_openai_text: an OpenAI chat message with other text.
+-- in: the message, without escapes that json_each fails on; the text as a JSON string
+create function convo._replace_openai_text(message json, text_value text) returns json
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    new_content text := _replace_openai_text.text_value;
+    result json := _replace_openai_text.message;
+begin
+    if json_typeof(result -> 'content') = 'array' then
+        select '[' || string_agg(
+            case
+                when p.place = 1 then convo._json_set(
+                    convo._json_set(p.part, 'type', '"text"'),
+                    'text', _replace_openai_text.text_value
+                )::text
+                else p.part::text
+            end,
+            ',' order by p.n
+        ) || ']'
+        into new_content
+        from (
+            select
+                e.part, e.n,
+                case when e.part ->> 'type' in ('text', 'refusal') then
+                    row_number() over (
+                        partition by e.part ->> 'type' in ('text', 'refusal')
+                        order by e.n
+                    )
+                end as place
+            from json_array_elements(result -> 'content') with ordinality as e (part, n)
+        ) as p
+        where p.place is null or p.place = 1;
+    end if;
+    if result ->> 'refusal' is not null then
+        result := convo._json_set(result, 'refusal', 'null');
+    end if;
+    return convo._json_set(result, 'content', new_content);
+end
+$$;
+
+comment on function convo._replace_openai_text(json, text) is
+'An OpenAI chat message with other text.';
+revoke execute on function convo._replace_openai_text(json, text) from public;
+grant execute on function convo._replace_openai_text(json, text)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_replace_openai_text.sql
+
+-- >>> sql/functions/message/_replace_text.sql
+-- _replace_text: a payload with other text, and all other values byte for byte.
+-- Of several text parts the first takes the new text, and the others go.
+-- The functions that take json apart fail on \u0000 and on half surrogate pairs, so
+-- what begins an escape is hidden meanwhile, behind characters that occur nowhere.
+-- out: null for null, so for a plain text message
+create function convo._replace_text(format text, payload json, content text)
+returns json
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    raw constant text := _replace_text.payload::text;
+    marks constant text[] := array(
+        select chr(c.n)
+        from generate_series(57344, 63743) as c (n) -- private use
+        where strpos(raw, chr(c.n)) = 0 and strpos(_replace_text.content, chr(c.n)) = 0
+        order by c.n
+        limit 2
+    );
+    hidden constant json := replace(replace(raw, '\\', marks[1]), '\u', marks[2]);
+    text_value constant text := to_json(_replace_text.content)::text;
+begin
+    return replace(
+        replace(
+            case _replace_text.format
+                when 'openai' then convo._replace_openai_text(hidden, text_value)
+            end::text,
+            marks[2], '\u'
+        ),
+        marks[1], '\\'
+    );
+end
+$$;
+
+comment on function convo._replace_text(text, json, text) is
+'A payload with other text, and all other values byte for byte.';
+revoke execute on function convo._replace_text(text, json, text) from public;
+grant execute on function convo._replace_text(text, json, text)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_replace_text.sql
+
+-- >>> sql/functions/message/_advance_conversation.sql
+-- _advance_conversation: moves a conversation's counters, under its row lock.
+-- The one statement that gives seqs: it also proves that the conversation is there, is
+-- the caller's, and is where the writer thinks it is.
+-- in: how many seqs to take, and what is added (negative: taken away) in messages and
+--     tokens, altogether and other than system ones
+-- out: the conversation as it is now
+-- errors: PC001, PC012, PC010
+create function convo._advance_conversation(
+    conversation_id uuid,
+    seqs integer,
+    messages bigint,
+    tokens bigint,
+    body_messages bigint,
+    body_tokens bigint,
+    expected_seq integer default null
+) returns convo.conversation
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation convo.conversation;
+begin
+    update convo.conversation as c
+    set last_seq = c.last_seq + _advance_conversation.seqs,
+        message_count = c.message_count + _advance_conversation.messages,
+        token_total = c.token_total + _advance_conversation.tokens,
+        body_count = c.body_count + _advance_conversation.body_messages,
+        body_tokens = c.body_tokens + _advance_conversation.body_tokens,
+        updated_at = greatest(c.updated_at, clock_timestamp())
+    where c.tenant_id = convo._require_tenant()
+        and c.conversation_id = _advance_conversation.conversation_id
+    returning c.* into conversation;
+    if not found then
+        perform convo._fail_not_found(_advance_conversation.conversation_id);
+    elsif _advance_conversation.expected_seq
+        <> conversation.last_seq - _advance_conversation.seqs
+    then
+        perform convo._fail('PC010', jsonb_build_object(
+            'conversation_id', conversation.conversation_id,
+            'expected_seq', _advance_conversation.expected_seq,
+            'last_seq', conversation.last_seq - _advance_conversation.seqs
+        ));
+    end if;
+    return conversation;
+end
+$$;
+
+comment on function convo._advance_conversation(
+    uuid, integer, bigint, bigint, bigint, bigint, integer
+) is
+'Moves a conversation''s counters, under its row lock.';
+revoke execute on function convo._advance_conversation(
+    uuid, integer, bigint, bigint, bigint, bigint, integer
+) from public;
+grant execute on function convo._advance_conversation(
+    uuid, integer, bigint, bigint, bigint, bigint, integer
+) to convo_app, convo_service;
+-- <<< sql/functions/message/_advance_conversation.sql
+
+-- >>> sql/functions/message/_find_append.sql
+-- _find_append: the append that has used an idempotency key before.
+-- Locks the conversation first, so that of two tries at once the second sees the first.
+-- out: the row of the key, null if the key is new
+-- errors: 22023, PC001, PC012, PC011 used for other content
+create function convo._find_append(conversation_id uuid, key text, sha256 bytea)
+returns convo.idempotency_key
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation convo.conversation;
+    earlier convo.idempotency_key;
+begin
+    if length(_find_append.key) not between 1 and 255 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'idempotency_key', 'minimum_length', 1, 'maximum_length', 255
+        ));
+    end if;
+    conversation := convo._lock_conversation(_find_append.conversation_id);
+    select k.* into earlier
+    from convo.idempotency_key as k
+    where k.tenant_id = conversation.tenant_id
+        and k.conversation_id = conversation.conversation_id
+        and k.key = _find_append.key;
+    if earlier.sha256 <> _find_append.sha256 then
+        perform convo._fail('PC011', jsonb_build_object(
+            'conversation_id', conversation.conversation_id,
+            'first_seq', earlier.first_seq, 'last_seq', earlier.last_seq
+        ));
+    end if;
+    return earlier;
+end
+$$;
+
+comment on function convo._find_append(uuid, text, bytea) is
+'The append that has used an idempotency key before, or null.';
+revoke execute on function convo._find_append(uuid, text, bytea) from public;
+grant execute on function convo._find_append(uuid, text, bytea)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_find_append.sql
+
+-- >>> sql/functions/message/_find_message.sql
+-- _find_message: one message of a conversation that the caller has locked.
+-- errors: PC002 no such message
+create function convo._find_message(conversation convo.conversation, seq integer)
+returns convo.message
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    message convo.message;
+begin
+    select m.* into message
+    from convo.message as m
+    where m.tenant_id = (_find_message.conversation).tenant_id
+        and m.conversation_id = (_find_message.conversation).conversation_id
+        and m.seq = _find_message.seq;
+    if not found then
+        perform convo._fail('PC002', jsonb_build_object(
+            'conversation_id', (_find_message.conversation).conversation_id,
+            'seq', _find_message.seq
+        ));
+    end if;
+    return message;
+end
+$$;
+
+comment on function convo._find_message(convo.conversation, integer) is
+'One message of a conversation; PC002 if there is none.';
+revoke execute on function convo._find_message(convo.conversation, integer) from public;
+grant execute on function convo._find_message(convo.conversation, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_find_message.sql
+
+-- >>> sql/functions/message/append_message.sql
+-- append_message: adds one plain text message at the end of a conversation.
+-- in: role system, user or assistant; tokens null: estimated
+-- out: the stored message, or with a key used before the one stored then, as it is now
+-- errors: PC001, PC012, PC010 expected_seq, PC011 key, 22023, 23514 too long
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.append_message(
+    conversation_id uuid,
+    role text,
+    content text,
+    tokens integer default null,
+    model text default null,
+    expected_seq integer default null,
+    idempotency_key text default null,
+    metadata jsonb default '{}'
+) returns convo.message_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    token_count constant integer := coalesce(
+        append_message.tokens, convo.estimate_tokens(append_message.content)
+    );
+    hash bytea;
+    earlier convo.idempotency_key;
+    conversation convo.conversation;
+    message convo.message;
+begin
+    if append_message.role is null
+        or append_message.role not in ('system', 'user', 'assistant')
+    then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'role', 'allowed', array['system', 'user', 'assistant'],
+            'instead', 'a tool result needs its call: append_messages'
+        ));
+    elsif append_message.content is null then
+        perform convo._fail('22023', '{"argument": "content", "reason": "missing"}');
+    elsif append_message.tokens < 0 then
+        perform convo._fail('22023', '{"argument": "tokens", "minimum": 0}');
+    end if;
+    if append_message.idempotency_key is not null then
+        hash := sha256(convert_to(json_build_array(
+            'text', append_message.role, append_message.content
+        )::text, 'UTF8'));
+        earlier := convo._find_append(
+            append_message.conversation_id, append_message.idempotency_key, hash
+        );
+        if earlier.first_seq is not null then
+            select m.* into message
+            from convo.message as m
+            where m.tenant_id = earlier.tenant_id
+                and m.conversation_id = earlier.conversation_id
+                and m.seq = earlier.first_seq;
+            return convo._message_record(message);
+        end if;
+    end if;
+
+    conversation := convo._advance_conversation(
+        append_message.conversation_id, 1, 1, token_count,
+        (append_message.role <> 'system')::integer,
+        case when append_message.role <> 'system' then token_count else 0 end,
+        append_message.expected_seq
+    );
+    insert into convo.message (
+        tenant_id, conversation_id, seq, user_id, role, content, tokens, is_estimated,
+        is_empty, group_seq, model, metadata, created_at
+    )
+    values (
+        conversation.tenant_id, conversation.conversation_id, conversation.last_seq,
+        conversation.user_id, append_message.role, append_message.content, token_count,
+        append_message.tokens is null, append_message.content !~ '\S',
+        conversation.last_seq, nullif(append_message.model, ''),
+        coalesce(append_message.metadata, '{}'), conversation.updated_at
+    )
+    returning * into message;
+    if hash is not null then
+        insert into convo.idempotency_key (
+            tenant_id, conversation_id, key, user_id, first_seq, last_seq, sha256,
+            created_at
+        )
+        values (
+            conversation.tenant_id, conversation.conversation_id,
+            append_message.idempotency_key, conversation.user_id, message.seq,
+            message.seq, hash, message.created_at
+        );
+    end if;
+    return convo._message_record(message);
+end
+$$;
+
+comment on function convo.append_message(
+    uuid, text, text, integer, text, integer, text, jsonb
+) is
+'Adds one plain text message. expected_seq is the last seq the writer saw (PC010 if it '
+'is another now). With an idempotency_key a retry stores nothing twice.';
+revoke execute on function convo.append_message(
+    uuid, text, text, integer, text, integer, text, jsonb
+) from public;
+grant execute on function convo.append_message(
+    uuid, text, text, integer, text, integer, text, jsonb
+) to convo_app, convo_service;
+-- <<< sql/functions/message/append_message.sql
+
+-- >>> sql/functions/message/append_messages.sql
+-- append_messages: adds messages in a provider's own shape, all or none.
+-- in: one message or an array; tokens for each (null: estimated); model: who wrote the
+--     assistant's messages
+-- out: the stored messages, or with a key used before the ones stored then, as they are
+--      now; [] checks expected_seq, stores nothing and gives no row
+-- errors: PC050 not valid in the format (DETAIL: index, reason), PC001, PC012,
+--         PC010 expected_seq, PC011 key, 22023, 23514 too long
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.append_messages(
+    conversation_id uuid,
+    messages json,
+    format text default 'openai',
+    tokens integer[] default null,
+    model text default null,
+    expected_seq integer default null,
+    idempotency_key text default null
+) returns setof convo.message_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    parsed convo._parsed_message[];
+    total record;
+    hash bytea;
+    earlier convo.idempotency_key;
+    conversation convo.conversation;
+    first_seq integer;
+begin
+    -- Everything is read before anything is locked.
+    parsed := convo._read_messages(
+        append_messages.format, append_messages.messages, append_messages.tokens
+    );
+    select
+        count(*)::integer as messages,
+        coalesce(sum(p.tokens), 0) as tokens,
+        count(*) filter (where p.role <> 'system') as body_messages,
+        coalesce(sum(p.tokens) filter (where p.role <> 'system'), 0) as body_tokens
+    into total
+    from unnest(parsed) as p;
+
+    if append_messages.idempotency_key is not null then
+        hash := sha256(convert_to(json_build_array(
+            append_messages.format, append_messages.messages
+        )::text, 'UTF8'));
+        earlier := convo._find_append(
+            append_messages.conversation_id, append_messages.idempotency_key, hash
+        );
+        if earlier.first_seq is not null then
+            return query
+            select (convo._message_record(m)).*
+            from convo.message as m
+            where m.tenant_id = earlier.tenant_id
+                and m.conversation_id = earlier.conversation_id
+                and m.seq between earlier.first_seq and earlier.last_seq
+            order by m.seq;
+            return;
+        end if;
+    end if;
+
+    conversation := convo._advance_conversation(
+        append_messages.conversation_id, total.messages, total.messages, total.tokens,
+        total.body_messages, total.body_tokens, append_messages.expected_seq
+    );
+    first_seq := conversation.last_seq - total.messages + 1;
+    insert into convo.message (
+        tenant_id, conversation_id, seq, user_id, role, content, payload, format,
+        tokens, is_estimated, is_empty, group_seq, model, call_ids, result_ids,
+        created_at
+    )
+    select
+        conversation.tenant_id, conversation.conversation_id, first_seq + p.n - 1,
+        conversation.user_id, p.role, p.content, p.payload, append_messages.format,
+        p.tokens, append_messages.tokens[p.n] is null, p.is_empty, p.group_seq,
+        case when p.role = 'assistant' then nullif(append_messages.model, '') end,
+        p.call_ids, p.result_ids, conversation.updated_at
+    from unnest(
+        parsed,
+        convo._group_messages(conversation.conversation_id, parsed, first_seq)
+    ) with ordinality as p (
+        role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
+    );
+    if hash is not null then
+        insert into convo.idempotency_key (
+            tenant_id, conversation_id, key, user_id, first_seq, last_seq, sha256,
+            created_at
+        )
+        values (
+            conversation.tenant_id, conversation.conversation_id,
+            append_messages.idempotency_key, conversation.user_id, first_seq,
+            conversation.last_seq, hash, conversation.updated_at
+        );
+    end if;
+    return query
+    select (convo._message_record(m)).*
+    from convo.message as m
+    where m.tenant_id = conversation.tenant_id
+        and m.conversation_id = conversation.conversation_id
+        and m.seq >= first_seq
+    order by m.seq;
+end
+$$;
+
+comment on function convo.append_messages(
+    uuid, json, text, integer[], text, integer, text
+) is
+'Adds one message or an array of messages in a provider''s own shape, all or none. The '
+'JSON is kept byte for byte; tool results join the call that they answer.';
+revoke execute on function convo.append_messages(
+    uuid, json, text, integer[], text, integer, text
+) from public;
+grant execute on function convo.append_messages(
+    uuid, json, text, integer[], text, integer, text
+) to convo_app, convo_service;
+-- <<< sql/functions/message/append_messages.sql
+
+-- >>> sql/functions/message/last_messages.sql
+-- last_messages: the newest N live messages, oldest of them first.
+-- out: rows in order of seq; none when the conversation isn't there or the caller's
+-- errors: PC030, 22023; over 10,000 is 10,000
+-- since: 0.1.0
+create function convo.last_messages(conversation_id uuid, message_limit integer)
+returns setof convo.message_record
+language sql stable rows 20
+begin atomic
+    select
+        m.seq,
+        m.role,
+        m.content,
+        m.tokens,
+        m.is_estimated,
+        m.created_at,
+        m.revision,
+        m.model,
+        m.payload,
+        m.format,
+        m.metadata,
+        m.group_seq,
+        m.deleted_at
+    from (
+        select s.*
+        from convo.message as s
+        where s.tenant_id = (select convo._require_tenant())
+            and s.conversation_id = last_messages.conversation_id
+            and s.deleted_at is null
+        order by s.seq desc
+        limit convo._size('message_limit', last_messages.message_limit, 10000)
+    ) as m
+    order by m.seq;
+end;
+
+comment on function convo.last_messages(uuid, integer) is
+'The newest N live messages of a conversation, oldest of them first.';
+revoke execute on function convo.last_messages(uuid, integer) from public;
+grant execute on function convo.last_messages(uuid, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/last_messages.sql
+
+-- >>> sql/functions/message/list_messages.sql
+-- list_messages: a page of live messages, always oldest first.
+-- in: after_seq: the page that follows it; else the page before before_seq; neither: the
+--     newest page
+-- out: rows in order of seq; none when the conversation isn't there or the caller's
+-- errors: PC030, 22023; over 1,000 is 1,000
+-- since: 0.1.0
+create function convo.list_messages(
+    conversation_id uuid,
+    before_seq integer default null,
+    after_seq integer default null,
+    page_size integer default 30
+) returns setof convo.message_record
+language sql stable rows 30
+begin atomic
+    select
+        m.seq,
+        m.role,
+        m.content,
+        m.tokens,
+        m.is_estimated,
+        m.created_at,
+        m.revision,
+        m.model,
+        m.payload,
+        m.format,
+        m.metadata,
+        m.group_seq,
+        m.deleted_at
+    from (
+        (
+            select f.*
+            from convo.message as f
+            where f.tenant_id = (select convo._require_tenant())
+                and f.conversation_id = list_messages.conversation_id
+                and f.deleted_at is null
+                and f.seq > list_messages.after_seq
+                and f.seq < coalesce(list_messages.before_seq, 2147483647)
+            order by f.seq
+            limit convo._size('page_size', list_messages.page_size, 1000)
+        )
+        union all
+        (
+            select b.*
+            from convo.message as b
+            where b.tenant_id = (select convo._require_tenant())
+                and b.conversation_id = list_messages.conversation_id
+                and b.deleted_at is null
+                and list_messages.after_seq is null
+                and b.seq < coalesce(list_messages.before_seq, 2147483647)
+            order by b.seq desc
+            limit convo._size('page_size', list_messages.page_size, 1000)
+        )
+    ) as m
+    order by m.seq;
+end;
+
+comment on function convo.list_messages(uuid, integer, integer, integer) is
+'A page of live messages, oldest first: the one after after_seq, else the one before '
+'before_seq, else the newest.';
+revoke execute on function convo.list_messages(uuid, integer, integer, integer)
+from public;
+grant execute on function convo.list_messages(uuid, integer, integer, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/list_messages.sql
+
+-- >>> sql/functions/message/edit_message.sql
+-- edit_message: replaces the text of a message; the old version stays a revision.
+-- Calls and media stay as they are. tokens null: estimated anew.
+-- errors: PC001, PC012, PC002 not there or deleted, PC010 expected_revision,
+--         22023 (also for a message that has no text)
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.edit_message(
+    conversation_id uuid,
+    seq integer,
+    content text,
+    tokens integer default null,
+    expected_revision integer default null
+) returns convo.message_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation constant convo.conversation := convo._lock_conversation(
+        edit_message.conversation_id
+    );
+    old constant convo.message := convo._find_message(conversation, edit_message.seq);
+    new_payload json;
+    parsed convo._parsed_message;
+    token_count integer;
+    message convo.message;
+begin
+    if old.deleted_at is not null then
+        perform convo._fail('PC002', jsonb_build_object(
+            'conversation_id', old.conversation_id, 'seq', old.seq
+        ));
+    elsif edit_message.content is null then
+        perform convo._fail('22023', '{"argument": "content", "reason": "missing"}');
+    elsif edit_message.tokens < 0 then
+        perform convo._fail('22023', '{"argument": "tokens", "minimum": 0}');
+    elsif old.content is null then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'seq', 'value', old.seq, 'reason', 'the message has no text'
+        ));
+    elsif edit_message.expected_revision <> old.revision then
+        perform convo._fail('PC010', jsonb_build_object(
+            'conversation_id', old.conversation_id, 'seq', old.seq,
+            'expected_revision', edit_message.expected_revision,
+            'revision', old.revision
+        ));
+    end if;
+
+    new_payload := convo._replace_text(old.format, old.payload, edit_message.content);
+    parsed := convo._read_message(old.format, new_payload, 0);
+    token_count := coalesce(
+        edit_message.tokens, parsed.tokens, convo.estimate_tokens(edit_message.content)
+    );
+    insert into convo.message_revision (
+        tenant_id, conversation_id, seq, revision, user_id, content, payload, tokens,
+        is_estimated, created_at
+    )
+    values (
+        old.tenant_id, old.conversation_id, old.seq, old.revision, old.user_id,
+        old.content, old.payload, old.tokens, old.is_estimated,
+        coalesce(old.edited_at, old.created_at)
+    );
+    update convo.message as m
+    set content = edit_message.content,
+        payload = new_payload,
+        tokens = token_count,
+        is_estimated = edit_message.tokens is null,
+        is_empty = coalesce(parsed.is_empty, edit_message.content !~ '\S'),
+        revision = old.revision + 1,
+        edited_at = clock_timestamp()
+    where m.tenant_id = old.tenant_id
+        and m.conversation_id = old.conversation_id
+        and m.seq = old.seq
+    returning m.* into message;
+    perform convo._advance_conversation(
+        old.conversation_id, 0, 0, token_count - old.tokens, 0,
+        case when old.role <> 'system' then token_count - old.tokens else 0 end
+    );
+    return convo._message_record(message);
+end
+$$;
+
+comment on function convo.edit_message(uuid, integer, text, integer, integer) is
+'Replaces the text of a message, keeps its calls and media, and keeps the old version '
+'as a revision.';
+revoke execute on function convo.edit_message(uuid, integer, text, integer, integer)
+from public;
+grant execute on function convo.edit_message(uuid, integer, text, integer, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/edit_message.sql
+
+-- >>> sql/functions/message/_set_deleted.sql
+-- _set_deleted: softly deletes a message or brings it back; once is as good as twice.
+-- errors: PC001, PC012, PC002
+-- locks: the conversation row, until the transaction ends
+create function convo._set_deleted(
+    conversation_id uuid, seq integer, is_deleted boolean
+) returns convo.message_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation constant convo.conversation := convo._lock_conversation(
+        _set_deleted.conversation_id
+    );
+    message convo.message := convo._find_message(conversation, _set_deleted.seq);
+    step constant integer := case when _set_deleted.is_deleted then -1 else 1 end;
+    body_step constant integer := case when message.role <> 'system' then step else 0 end;
+begin
+    if (message.deleted_at is not null) <> _set_deleted.is_deleted then
+        update convo.message as m
+        set deleted_at = case when _set_deleted.is_deleted then clock_timestamp() end
+        where m.tenant_id = message.tenant_id
+            and m.conversation_id = message.conversation_id
+            and m.seq = message.seq
+        returning m.* into message;
+        perform convo._advance_conversation(
+            message.conversation_id, 0, step, step * message.tokens,
+            body_step, body_step * message.tokens
+        );
+    end if;
+    return convo._message_record(message);
+end
+$$;
+
+comment on function convo._set_deleted(uuid, integer, boolean) is
+'Softly deletes a message or brings it back.';
+revoke execute on function convo._set_deleted(uuid, integer, boolean) from public;
+grant execute on function convo._set_deleted(uuid, integer, boolean)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_set_deleted.sql
+
+-- >>> sql/functions/message/delete_message.sql
+-- delete_message: softly deletes a message: it leaves every list, window and context.
+-- Its seq stays taken and its versions are kept. Once is as good as twice.
+-- errors: PC001, PC012, PC002
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.delete_message(conversation_id uuid, seq integer)
+returns convo.message_record
+language sql
+begin atomic
+    select convo._set_deleted(delete_message.conversation_id, delete_message.seq, true);
+end;
+
+comment on function convo.delete_message(uuid, integer) is
+'Softly deletes a message: it leaves every list, window and context.';
+revoke execute on function convo.delete_message(uuid, integer) from public;
+grant execute on function convo.delete_message(uuid, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/delete_message.sql
+
+-- >>> sql/functions/message/restore_message.sql
+-- restore_message: brings a softly deleted message back to its place.
+-- errors: PC001, PC012, PC002
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.restore_message(conversation_id uuid, seq integer)
+returns convo.message_record
+language sql
+begin atomic
+    select convo._set_deleted(
+        restore_message.conversation_id, restore_message.seq, false
+    );
+end;
+
+comment on function convo.restore_message(uuid, integer) is
+'Brings a softly deleted message back to its place.';
+revoke execute on function convo.restore_message(uuid, integer) from public;
+grant execute on function convo.restore_message(uuid, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/restore_message.sql
+
+-- >>> sql/functions/message/delete_messages.sql
+-- delete_messages: softly deletes everything from a message to the end.
+-- For clearing a conversation (from 1) and for regenerating an answer.
+-- out: how many messages were deleted; those deleted before don't count
+-- errors: PC001, PC012, 22023
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.delete_messages(conversation_id uuid, from_seq integer default 1)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation constant convo.conversation := convo._lock_conversation(
+        delete_messages.conversation_id
+    );
+    gone record;
+begin
+    if delete_messages.from_seq is null or delete_messages.from_seq < 1 then
+        perform convo._fail('22023', '{"argument": "from_seq", "minimum": 1}');
+    end if;
+    with deleted as (
+        update convo.message as m
+        set deleted_at = clock_timestamp()
+        where m.tenant_id = conversation.tenant_id
+            and m.conversation_id = conversation.conversation_id
+            and m.seq >= delete_messages.from_seq
+            and m.deleted_at is null
+        returning m.role, m.tokens
+    )
+    select
+        count(*)::integer as messages,
+        coalesce(sum(d.tokens), 0) as tokens,
+        count(*) filter (where d.role <> 'system') as body_messages,
+        coalesce(sum(d.tokens) filter (where d.role <> 'system'), 0) as body_tokens
+    into gone
+    from deleted as d;
+    if gone.messages > 0 then
+        perform convo._advance_conversation(
+            conversation.conversation_id, 0, -gone.messages, -gone.tokens,
+            -gone.body_messages, -gone.body_tokens
+        );
+    end if;
+    return gone.messages;
+end
+$$;
+
+comment on function convo.delete_messages(uuid, integer) is
+'Softly deletes everything from a message to the end, and gives how many that were.';
+revoke execute on function convo.delete_messages(uuid, integer) from public;
+grant execute on function convo.delete_messages(uuid, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/delete_messages.sql
+
+-- >>> sql/functions/message/message_revisions.sql
+-- message_revisions: all versions of a message, oldest first, the current one last.
+-- out: rows whose created_at is when that version was written; none when the message
+--      isn't there or the caller's; a deleted message still has its versions
+-- errors: PC030
+-- since: 0.1.0
+create function convo.message_revisions(conversation_id uuid, seq integer)
+returns setof convo.message_record
+language sql stable rows 3
+begin atomic
+    select
+        m.seq,
+        m.role,
+        v.content,
+        v.tokens,
+        v.is_estimated,
+        v.created_at,
+        v.revision,
+        m.model,
+        v.payload,
+        m.format,
+        m.metadata,
+        m.group_seq,
+        m.deleted_at
+    from convo.message as m
+    inner join (
+        select
+            r.tenant_id,
+            r.conversation_id,
+            r.seq,
+            r.revision,
+            r.content,
+            r.payload,
+            r.tokens,
+            r.is_estimated,
+            r.created_at
+        from convo.message_revision as r
+        union all
+        select
+            c.tenant_id,
+            c.conversation_id,
+            c.seq,
+            c.revision,
+            c.content,
+            c.payload,
+            c.tokens,
+            c.is_estimated,
+            coalesce(c.edited_at, c.created_at)
+        from convo.message as c
+    ) as v
+        on v.tenant_id = m.tenant_id
+            and v.conversation_id = m.conversation_id
+            and v.seq = m.seq
+    where m.tenant_id = (select convo._require_tenant())
+        and m.conversation_id = message_revisions.conversation_id
+        and m.seq = message_revisions.seq
+    order by v.revision;
+end;
+
+comment on function convo.message_revisions(uuid, integer) is
+'All versions of a message, oldest first, the current one last.';
+revoke execute on function convo.message_revisions(uuid, integer) from public;
+grant execute on function convo.message_revisions(uuid, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/message_revisions.sql
+
+-- >>> sql/functions/context/token_window.sql
+-- token_window: the newest messages whose tokens fit a budget, groups whole.
+-- sum(tokens) over (order by group_seq desc) gives each message the total from the
+-- newest back. The default RANGE frame makes the messages of a group peers with one
+-- total, so a call and its results stay or go together. The monotonic count of rows over
+-- the budget becomes a run condition, which ends the scan at the edge of the window. The
+-- limit, which the planner can't see through, keeps it from sorting the conversation.
+-- in: token_budget: the most that may add up
+-- out: rows in order of (group_seq, seq), system messages left out; none when the
+--      conversation isn't there or isn't the caller's
+-- errors: PC030, 22023
+-- since: 0.1.0
+create function convo.token_window(conversation_id uuid, token_budget integer)
+returns table (
+    seq integer,
+    role text,
+    content text,
+    tokens integer,
+    running_tokens bigint
+)
+language sql stable rows 50
+begin atomic
+    select
+        w.seq,
+        w.role,
+        w.content,
+        w.tokens,
+        w.running_tokens
+    from (
+        select
+            s.*,
+            count(*) filter (where s.running_tokens > token_window.token_budget) over (
+                order by s.group_seq desc
+                rows unbounded preceding
+            ) as over_budget
+        from (
+            select
+                m.seq,
+                m.role,
+                m.content,
+                m.tokens,
+                m.group_seq,
+                sum(m.tokens) over (order by m.group_seq desc) as running_tokens
+            from (
+                select
+                    l.seq,
+                    l.role,
+                    l.content,
+                    l.tokens,
+                    l.group_seq
+                from convo.message as l
+                where l.tenant_id = (select convo._require_tenant())
+                    and l.conversation_id = token_window.conversation_id
+                    and l.deleted_at is null
+                    and l.role <> 'system'
+                order by l.group_seq desc
+                limit (
+                    select greatest(2147483647, convo._size(
+                        'token_budget', token_window.token_budget, 2147483647
+                    ))
+                )
+            ) as m
+        ) as s
+    ) as w
+    where w.over_budget <= 0
+    order by w.group_seq, w.seq;
+end;
+
+comment on function convo.token_window(uuid, integer) is
+'The newest live messages, other than system ones, whose tokens fit a budget, oldest '
+'of them first. running_tokens is the total from the newest back; a tool call and its '
+'results stay or go together.';
+revoke execute on function convo.token_window(uuid, integer) from public;
+grant execute on function convo.token_window(uuid, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/token_window.sql
+
+-- >>> sql/functions/retention/set_retention.sql
+-- set_retention: says how long conversations of a class are kept in this tenant.
+-- in: max_age at most 1,000 years, null: for ever; basis: what age counts from, activity
+--     or creation
+-- errors: 22023, PC030
+-- since: 0.1.0
+create function convo.set_retention(
+    retention_class text,
+    max_age interval,
+    basis text default 'activity',
+    action text default 'delete'
+) returns convo.retention_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    result convo.retention_record;
+begin
+    if coalesce(length(set_retention.retention_class), 0) not between 1 and 63 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'retention_class', 'minimum_length', 1, 'maximum_length', 63
+        ));
+    elsif set_retention.max_age not between interval '0' and interval '1000 years' then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'max_age', 'minimum', 0, 'maximum', '1000 years'
+        ));
+    elsif set_retention.basis is null
+        or set_retention.basis not in ('activity', 'creation')
+    then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'basis', 'allowed', array['activity', 'creation']
+        ));
+    elsif set_retention.action is distinct from 'delete' then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'action', 'allowed', array['delete']
+        ));
+    end if;
+    insert into convo.retention_policy as r (
+        tenant_id, retention_class, max_age, basis, action
+    )
+    values (
+        convo._require_tenant(), set_retention.retention_class, set_retention.max_age,
+        set_retention.basis, set_retention.action
+    )
+    on conflict (tenant_id, retention_class) do update
+        set max_age = excluded.max_age,
+            basis = excluded.basis,
+            action = excluded.action
+    returning r.retention_class, r.max_age, r.basis, r.action into result;
+    return result;
+end
+$$;
+
+comment on function convo.set_retention(text, interval, text, text) is
+'Says how long conversations of a class are kept in this tenant; max_age null: for '
+'ever.';
+revoke execute on function convo.set_retention(text, interval, text, text) from public;
+grant execute on function convo.set_retention(text, interval, text, text)
+to convo_service;
+-- <<< sql/functions/retention/set_retention.sql
+
+-- >>> sql/functions/retention/_set_hold.sql
+-- _set_hold: puts a conversation on legal hold or releases it, and notes who and why.
+-- No activity: it moves neither its place in the list nor its retention.
+-- errors: PC001, PC012, 22023 without a reason
+create function convo._set_hold(conversation_id uuid, is_on_hold boolean, reason text)
+returns convo.conversation_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    result convo.conversation_record;
+begin
+    if coalesce(length(_set_hold.reason), 0) not between 1 and 1000 then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'reason', 'minimum_length', 1, 'maximum_length', 1000
+        ));
+    end if;
+    update convo.conversation as c
+    set is_on_hold = _set_hold.is_on_hold
+    where c.tenant_id = convo._require_tenant()
+        and c.conversation_id = _set_hold.conversation_id;
+    if not found then
+        perform convo._fail_not_found(_set_hold.conversation_id);
+    end if;
+    perform convo_private._audit(
+        case when _set_hold.is_on_hold then 'hold' else 'release' end,
+        _set_hold.conversation_id, _set_hold.reason
+    );
+    select r.* into result from convo.get_conversation(_set_hold.conversation_id) as r;
+    return result;
+end
+$$;
+
+comment on function convo._set_hold(uuid, boolean, text) is
+'Puts a conversation on legal hold or releases it, and notes who and why.';
+revoke execute on function convo._set_hold(uuid, boolean, text) from public;
+grant execute on function convo._set_hold(uuid, boolean, text) to convo_service;
+-- <<< sql/functions/retention/_set_hold.sql
+
+-- >>> sql/functions/retention/hold_conversation.sql
+-- hold_conversation: puts a conversation on legal hold.
+-- It can be written to, but neither deleted nor purged until it is released.
+-- in: the reason, for the audit trail
+-- errors: PC001, PC012, 22023
+-- since: 0.1.0
+create function convo.hold_conversation(conversation_id uuid, reason text)
+returns convo.conversation_record
+language sql
+begin atomic
+    select convo._set_hold(
+        hold_conversation.conversation_id, true, hold_conversation.reason
+    );
+end;
+
+comment on function convo.hold_conversation(uuid, text) is
+'Puts a conversation on legal hold: neither deleted nor purged until it is released.';
+revoke execute on function convo.hold_conversation(uuid, text) from public;
+grant execute on function convo.hold_conversation(uuid, text) to convo_service;
+-- <<< sql/functions/retention/hold_conversation.sql
+
+-- >>> sql/functions/retention/release_conversation.sql
+-- release_conversation: ends a legal hold.
+-- in: the reason, for the audit trail
+-- errors: PC001, PC012, 22023
+-- since: 0.1.0
+create function convo.release_conversation(conversation_id uuid, reason text)
+returns convo.conversation_record
+language sql
+begin atomic
+    select convo._set_hold(
+        release_conversation.conversation_id, false, release_conversation.reason
+    );
+end;
+
+comment on function convo.release_conversation(uuid, text) is
+'Ends a legal hold. What is due is purged with the next run.';
+revoke execute on function convo.release_conversation(uuid, text) from public;
+grant execute on function convo.release_conversation(uuid, text) to convo_service;
+-- <<< sql/functions/retention/release_conversation.sql
+
+-- >>> sql/functions/retention/_due_conversations.sql
+-- _due_conversations: what the tenants' retention rules say is due.
+-- in: the ones on hold or the others; the most of each rule (null: all)
+create function convo._due_conversations(is_on_hold boolean, page_size integer)
+returns table (tenant_id text, conversation_id uuid, last_seq integer)
+language sql stable
+begin atomic
+    select
+        c.tenant_id,
+        c.conversation_id,
+        c.last_seq
+    from convo.retention_policy as r
+    cross join lateral (
+        select
+            s.tenant_id,
+            s.conversation_id,
+            s.last_seq
+        from convo.conversation as s
+        where s.tenant_id = r.tenant_id
+            and s.retention_class = r.retention_class
+            -- what is due by activity was created before that, too: the index helps
+            and s.created_at < statement_timestamp() - r.max_age
+            and (
+                r.basis = 'creation'
+                or s.updated_at < statement_timestamp() - r.max_age
+            )
+            and s.is_on_hold = _due_conversations.is_on_hold
+        order by s.created_at
+        limit _due_conversations.page_size
+    ) as c;
+end;
+
+comment on function convo._due_conversations(boolean, integer) is
+'What the tenants'' retention rules say is due, on hold or not.';
+revoke execute on function convo._due_conversations(boolean, integer) from public;
+grant execute on function convo._due_conversations(boolean, integer)
+to convo_maintainer;
+-- <<< sql/functions/retention/_due_conversations.sql
+
+-- >>> sql/functions/retention/purge.sql
+-- purge: one batch of what is due by the retention rules of all tenants.
+-- Works under row security: its role sees what is due, and can delete what is due and
+-- not held. Rows that are locked are left for the next run, so two purges at once share
+-- the work; a purge that is killed leaves whole conversations, never parts.
+-- in: is_dry_run: only count what this call would remove; page_size: most conversations
+-- out: what went, and how many are due but stay because they are held
+-- errors: 22023; over 1,000 is 1,000
+-- locks: the rows it deletes
+-- since: 0.1.0
+create function convo.purge(
+    is_dry_run boolean default false,
+    page_size integer default 500
+) returns convo.purge_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    batch_size constant integer := convo._size('page_size', purge.page_size, 1000);
+    run_id constant uuid := convo._uuid_v7();
+    prompts convo.prompt[];
+    result convo.purge_record;
+begin
+    result.started_at := clock_timestamp();
+    result.is_dry_run := coalesce(purge.is_dry_run, false);
+    select count(*) into result.held
+    from convo._due_conversations(true, null);
+
+    if result.is_dry_run then
+        select count(*), coalesce(sum(d.last_seq), 0)
+        into result.conversations, result.messages
+        from (
+            select a.last_seq
+            from convo._due_conversations(false, batch_size) as a
+            limit batch_size
+        ) as d;
+        result.finished_at := clock_timestamp();
+        return result;
+    end if;
+
+    -- _due_conversations once more, with the rows locked: a rule or an activity that
+    -- has just changed is seen on the locked row.
+    with due as materialized (
+        select c.tenant_id, c.conversation_id
+        from convo.retention_policy as r
+        cross join lateral (
+            select s.tenant_id, s.conversation_id
+            from convo.conversation as s
+            where s.tenant_id = r.tenant_id
+                and s.retention_class = r.retention_class
+                and s.created_at < statement_timestamp() - r.max_age
+                and (
+                    r.basis = 'creation'
+                    or s.updated_at < statement_timestamp() - r.max_age
+                )
+                and not s.is_on_hold
+            order by s.created_at
+            limit batch_size
+            for update skip locked
+        ) as c
+        limit batch_size
+    ),
+
+    gone as (
+        delete from convo.conversation as c
+        using due as d
+        where c.tenant_id = d.tenant_id and c.conversation_id = d.conversation_id
+        returning
+            c.tenant_id, c.conversation_id, c.user_id, c.last_seq,
+            c.system_prompt_sha256
+    ),
+
+    tombstones as (
+        insert into convo.tombstone (tenant_id, conversation_id, user_id)
+        select g.tenant_id, g.conversation_id, g.user_id
+        from gone as g
+        on conflict do nothing -- by direct SQL, before its time
+    ),
+
+    runs as (
+        insert into convo.purge_run (
+            tenant_id, purge_run_id, conversations, messages, started_at, finished_at
+        )
+        select
+            g.tenant_id, run_id, count(*), sum(g.last_seq), result.started_at,
+            clock_timestamp()
+        from gone as g
+        group by g.tenant_id
+    )
+
+    select
+        count(*),
+        coalesce(sum(g.last_seq), 0),
+        array_agg(distinct row(
+            g.tenant_id, g.user_id, g.system_prompt_sha256, null, null, null
+        )::convo.prompt) filter (where g.system_prompt_sha256 is not null)
+    into result.conversations, result.messages, prompts
+    from gone as g;
+
+    perform convo._collect_prompt(p.tenant_id, p.user_id, p.sha256)
+    from unnest(prompts) as p;
+    result.finished_at := clock_timestamp();
+    return result;
+end
+$$;
+
+comment on function convo.purge(boolean, integer) is
+'Removes one batch of what is due by the retention rules, across tenants. Held '
+'conversations stay and are counted.';
+revoke execute on function convo.purge(boolean, integer) from public;
+grant execute on function convo.purge(boolean, integer) to convo_maintainer;
+-- <<< sql/functions/retention/purge.sql
+
+-- >>> sql/functions/retention/purge_all.sql
+-- purge_all: purges until nothing is due, and commits after each batch.
+-- Called in autocommit. A procedure that commits can't have a SET clause, so all it does
+-- is call purge.
+-- in: page_size: most conversations a batch; max_batches: stop after so many (null: never)
+-- errors: 22023, 2D000 inside a transaction
+-- since: 0.1.0
+create procedure convo.purge_all(
+    page_size integer default 500,
+    max_batches integer default null
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    batches integer := 0;
+begin
+    if purge_all.max_batches operator(pg_catalog.<) 0 then
+        perform convo._size('max_batches', purge_all.max_batches, 0);
+    end if;
+    while coalesce(batches operator(pg_catalog.<) purge_all.max_batches, true) loop
+        exit when (convo.purge(false, purge_all.page_size)).conversations
+            operator(pg_catalog.=) 0;
+        commit;
+        batches := batches operator(pg_catalog.+) 1;
+    end loop;
+end
+$$;
+
+comment on procedure convo.purge_all(integer, integer) is
+'Purges until nothing is due, and commits after each batch. Call it in autocommit.';
+revoke execute on procedure convo.purge_all(integer, integer) from public;
+grant execute on procedure convo.purge_all(integer, integer) to convo_maintainer;
+-- <<< sql/functions/retention/purge_all.sql
+
+reset role;
+
+set local role convo_owner;
+insert into convo.schema_migration (track, version, name)
+values ('core', 1, '0001_initial');
+reset role;
+
+-- migrate:down

@@ -1,0 +1,79 @@
+"""LLM conversation history in PostgreSQL: the thin Python wrapper of pgconvo.
+
+    with psycopg.connect(...) as connection:
+        client = Client(connection)
+        with client.acting_as("acme", "ann"):
+            conversation_id = client.create_conversation(title="Hello")
+            client.append_message(conversation_id, "user", "Hi")
+
+One method for each SQL function, with the same names, arguments and defaults.
+"""
+
+from .client import AsyncClient, Client
+from .errors import (
+    AlreadyApplied,
+    AlreadyInTransaction,
+    BudgetExceeded,
+    Conflict,
+    ContextMissing,
+    ConversationDeleted,
+    ConversationNotFound,
+    FeatureNotAvailable,
+    IdempotencyMismatch,
+    IdTaken,
+    InvalidArgument,
+    InvalidJson,
+    InvalidMessage,
+    InvalidText,
+    InvalidToken,
+    MessageNotFound,
+    MigrationError,
+    NotAllowed,
+    NotInTransaction,
+    NotReplayable,
+    OnHold,
+    OutOfOrder,
+    PgconvoError,
+    RequestNotFound,
+)
+from .records import (
+    Conversation,
+    Message,
+    PurgeResult,
+    RetentionPolicy,
+    WindowMessage,
+)
+
+__all__ = [
+    "AlreadyApplied",
+    "AlreadyInTransaction",
+    "AsyncClient",
+    "BudgetExceeded",
+    "Client",
+    "Conflict",
+    "ContextMissing",
+    "Conversation",
+    "ConversationDeleted",
+    "ConversationNotFound",
+    "FeatureNotAvailable",
+    "IdTaken",
+    "IdempotencyMismatch",
+    "InvalidArgument",
+    "InvalidJson",
+    "InvalidMessage",
+    "InvalidText",
+    "InvalidToken",
+    "Message",
+    "MessageNotFound",
+    "MigrationError",
+    "NotAllowed",
+    "NotInTransaction",
+    "NotReplayable",
+    "OnHold",
+    "OutOfOrder",
+    "PgconvoError",
+    "PurgeResult",
+    "RequestNotFound",
+    "RetentionPolicy",
+    "WindowMessage",
+]

@@ -1,0 +1,505 @@
+"""The calls as data: for each public function its SQL, its parameters and its rows.
+
+A function below is only a signature. Its decorator says what comes back and makes a
+`Call` of it; the clients turn each `Call` into a method. Names, order and defaults of
+the parameters are those of the SQL function; a test compares them with the catalog.
+Any call may also raise `ContextMissing`, `NotAllowed`, `InvalidText` for a text that
+PostgreSQL can't hold, and psycopg's errors: `CheckViolation` for what is too long.
+"""
+
+# mypy: disable-error-code="empty-body"
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Generic, ParamSpec, TypeVar
+from uuid import UUID
+
+from .errors import InvalidJson, InvalidText
+from .records import Conversation, Message, PurgeResult, RetentionPolicy, WindowMessage
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Row = tuple[Any, ...]
+Id = UUID | str
+Metadata = Mapping[str, object]
+Messages = str | bytes | Mapping[str, object] | Sequence[Mapping[str, object]]
+
+NO_METADATA: Metadata = MappingProxyType({})
+
+_SQL_TYPES: dict[object, str] = {
+    str | None: "text",
+    int | None: "int",
+    bool | None: "boolean",
+    Id | None: "uuid",
+    datetime | None: "timestamptz",
+    timedelta | None: "interval",
+    Sequence[int] | None: "int[]",
+    Metadata | None: "jsonb",
+    Messages | None: "json",
+}
+
+
+class Call(Generic[P, R]):
+    """A public function: its SQL, how its arguments are sent and its rows are read.
+
+    Each argument is cast in the SQL, so the driver's choice of types never matters.
+    """
+
+    def __init__(
+        self, function: Callable[P, R], template: str, read: Callable[[list[Row]], R]
+    ) -> None:
+        self.name = function.__name__
+        self.doc = function.__doc__
+        self.signature = inspect.signature(function, eval_str=True)
+        self.sql_types = {
+            name: _SQL_TYPES[parameter.annotation | None]
+            for name, parameter in self.signature.parameters.items()
+        }
+        arguments = (f"{name} => %({name})s::{t}" for name, t in self.sql_types.items())
+        self.sql = template.format(f"convo.{self.name}({', '.join(arguments)})")
+        self.returns_rows = template.startswith("select")
+        self.read = read
+
+    def parameters(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, object]:
+        """The values to send with the SQL, by name; defaults filled in."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return {
+            name: _to_send(name, self.sql_types[name], value)
+            for name, value in bound.arguments.items()
+        }
+
+
+def _to_send(name: str, sql_type: str, value: Any) -> object:
+    """The value of an argument as the driver should get it."""
+    if value is None:
+        return None
+    if sql_type == "int[]":
+        return list(value)
+    if sql_type == "jsonb":
+        return _json_text(name, dict(value))
+    if sql_type == "json" and not isinstance(value, str | bytes):
+        return _json_text(name, value)
+    if isinstance(value, str | bytes):
+        return _storable_text(name, value)
+    return value
+
+
+def _json_text(name: str, value: object) -> str:
+    # ASCII: escaped, U+0000 and lone surrogates reach the server.
+    try:
+        return json.dumps(value, ensure_ascii=True, allow_nan=False)
+    except ValueError as error:
+        raise InvalidJson(f"{name} can't be written as JSON: {error}") from error
+
+
+def _storable_text(name: str, value: str | bytes) -> str:
+    try:
+        text = value.decode() if isinstance(value, bytes) else value
+        text.encode()
+        is_storable = "\0" not in text
+    except UnicodeError:
+        is_storable = False
+    if not is_storable:
+        raise InvalidText(
+            f"{name} holds U+0000 or a lone surrogate, which PostgreSQL can't store",
+            hint="append_messages keeps such text in its payload"
+            " when given Python objects or escaped JSON."
+            if name in ("content", "messages")
+            else None,
+        )
+    return text
+
+
+def _columns(record: type[R]) -> str:
+    # By name, so a column that a later version adds changes nothing here. The payload
+    # as text, so the driver's JSON loader touches no byte of it.
+    names = [field.name for field in fields(record)]  # type: ignore[arg-type]
+    return ", ".join("payload::text" if n == "payload" else n for n in names)
+
+
+def _row(record: type[R]) -> Callable[[Callable[P, R]], Call[P, R]]:
+    """The function returns exactly one row."""
+
+    def call(function: Callable[P, R]) -> Call[P, R]:
+        template = f"select {_columns(record)} from {{}}"
+        return Call(function, template, lambda rows: record(*rows[0]))
+
+    return call
+
+
+def _row_or_none(
+    record: type[R],
+) -> Callable[[Callable[P, R | None]], Call[P, R | None]]:
+    """The function returns one row or none."""
+
+    def call(function: Callable[P, R | None]) -> Call[P, R | None]:
+        template = f"select {_columns(record)} from {{}}"
+        return Call(function, template, lambda rows: record(*rows[0]) if rows else None)
+
+    return call
+
+
+def _rows(record: type[R]) -> Callable[[Callable[P, list[R]]], Call[P, list[R]]]:
+    """The function returns any number of rows."""
+
+    def call(function: Callable[P, list[R]]) -> Call[P, list[R]]:
+        template = f"select {_columns(record)} from {{}}"
+        return Call(function, template, lambda rows: [record(*row) for row in rows])
+
+    return call
+
+
+def _value(function: Callable[P, R]) -> Call[P, R]:
+    """The function returns one value."""
+
+    def first(rows: list[Row]) -> R:
+        value: R = rows[0][0]
+        return value
+
+    return Call(function, "select {}", first)
+
+
+def _nothing(function: Callable[P, None]) -> Call[P, None]:
+    """The function returns void."""
+    return Call(function, "select {}", lambda rows: None)
+
+
+def _procedure(function: Callable[P, None]) -> Call[P, None]:
+    """It is a procedure, so it returns nothing and may commit."""
+    return Call(function, "call {}", lambda rows: None)
+
+
+# Identity
+
+
+@_nothing
+def set_context(tenant_id: str, user_id: str | None = None) -> None:
+    """Say who is asking, for the current transaction only.
+
+    `acting_as` does it for a block. In autocommit it would end with the call itself.
+    tenant_id, user_id: 1 to 255 characters; a user of None is no user.
+    Errors: InvalidArgument.
+    """
+
+
+@_value
+def current_tenant_id() -> str | None:
+    """The tenant that is asking, or None."""
+
+
+@_value
+def current_user_id() -> str | None:
+    """The user that is asking, or None."""
+
+
+@_value
+def version() -> str:
+    """The version of the schema that is installed, such as `'0.1.0'`."""
+
+
+# Conversations
+
+
+@_value
+def create_conversation(
+    title: str | None = None,
+    system_prompt: str | None = None,
+    metadata: Metadata = NO_METADATA,
+    conversation_id: Id | None = None,
+    retention_class: str = "standard",
+    policy: str | None = None,
+    user_id: str | None = None,
+) -> UUID:
+    """Create a conversation and return its id, a UUID of version 7 (RFC 9562).
+
+    conversation_id: your own id makes the call idempotent: a retry gets it back.
+    retention_class: the name of a retention policy; it says when to purge.
+    policy: the name of a context policy; None is the tenant's default.
+    user_id: the owner; only a service names it, and must.
+    Errors: IdTaken, ConversationDeleted, InvalidArgument, InvalidJson.
+    """
+
+
+@_row_or_none(Conversation)
+def get_conversation(conversation_id: Id) -> Conversation | None:
+    """The conversation, or None if there is none or it isn't the caller's."""
+
+
+@_rows(Conversation)
+def list_conversations(
+    before_at: datetime | None = None,
+    before_id: Id | None = None,
+    include_archived: bool = False,
+    page_size: int = 30,
+) -> list[Conversation]:
+    """One page of conversations, newest activity first.
+
+    Keyset paging, as in https://use-the-index-luke.com/no-offset: the next page is
+    before `updated_at` and `conversation_id` of the last row of this one.
+    page_size: 0 to 1,000 rows; more is 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_row(Conversation)
+def update_conversation(
+    conversation_id: Id,
+    title: str | None = None,
+    system_prompt: str | None = None,
+    metadata: Metadata | None = None,
+    policy: str | None = None,
+    retention_class: str | None = None,
+) -> Conversation:
+    """Change what is given: None keeps the old value and `''` clears it.
+
+    Errors: ConversationNotFound, ConversationDeleted, InvalidArgument, InvalidJson.
+    """
+
+
+@_row(Conversation)
+def archive_conversation(conversation_id: Id) -> Conversation:
+    """Take the conversation out of the usual lists.
+
+    Errors: ConversationNotFound, ConversationDeleted.
+    """
+
+
+@_row(Conversation)
+def unarchive_conversation(conversation_id: Id) -> Conversation:
+    """Put an archived conversation back into the lists.
+
+    Errors: ConversationNotFound, ConversationDeleted.
+    """
+
+
+@_value
+def delete_conversation(conversation_id: Id) -> bool:
+    """Delete the conversation and all that belongs to it, for good.
+
+    Returns False when there was none. The id stays taken.
+    Errors: OnHold.
+    """
+
+
+@_value
+def fork_conversation(
+    conversation_id: Id, through_seq: int | None = None, title: str | None = None
+) -> UUID:
+    """Copy the conversation up to a message and return the id of the copy.
+
+    through_seq: the last seq to copy; None copies all, 0 none.
+    Errors: ConversationNotFound, ConversationDeleted, MessageNotFound.
+    """
+
+
+@_row(Conversation)
+def transfer_conversation(conversation_id: Id, to_user_id: str) -> Conversation:
+    """Give the conversation to another user of the tenant; for a service.
+
+    Errors: ConversationNotFound, ConversationDeleted, InvalidArgument.
+    """
+
+
+# Messages
+
+
+@_row(Message)
+def append_message(
+    conversation_id: Id,
+    role: str,
+    content: str,
+    tokens: int | None = None,
+    model: str | None = None,
+    expected_seq: int | None = None,
+    idempotency_key: str | None = None,
+    metadata: Metadata = NO_METADATA,
+) -> Message:
+    """Append a plain text message and return it as stored.
+
+    role: `system`, `user` or `assistant`; a tool's result goes to `append_messages`.
+    tokens: its size in tokens; None lets the database estimate it.
+    expected_seq: the last seq the writer saw (0: none). If there is a newer one it is a
+        Conflict: optimistic locking, as with If-Match in HTTP (RFC 9110).
+    idempotency_key: the same key with the same content returns what is stored, so a
+        retry stores nothing twice, as with the Idempotency-Key header of the IETF.
+    Errors: ConversationNotFound, ConversationDeleted, Conflict, IdempotencyMismatch,
+        InvalidArgument, InvalidJson.
+    """
+
+
+@_rows(Message)
+def append_messages(
+    conversation_id: Id,
+    messages: Messages,
+    format: str = "openai",
+    tokens: Sequence[int] | None = None,
+    model: str | None = None,
+    expected_seq: int | None = None,
+    idempotency_key: str | None = None,
+) -> list[Message]:
+    """Append one message or a list in a provider's own shape, all or none of them.
+
+    messages: JSON as str or UTF-8 bytes is sent as it is, and stays the payload byte
+        for byte. Python objects are written as JSON in ASCII, so that U+0000 and lone
+        surrogates survive; NaN and infinity are refused. `[]` stores nothing.
+    format: the provider's format, such as `openai`.
+    tokens: the sizes in tokens, one for each message; None lets the database estimate.
+    expected_seq, idempotency_key: as for `append_message`.
+    Errors: InvalidMessage, InvalidJson, ConversationNotFound, ConversationDeleted,
+        Conflict, IdempotencyMismatch, InvalidArgument; psycopg's
+        InvalidTextRepresentation for text that isn't JSON.
+    """
+
+
+@_rows(Message)
+def last_messages(conversation_id: Id, message_limit: int) -> list[Message]:
+    """The newest live messages, oldest of them first.
+
+    message_limit: 0 to 10,000 messages; more is 10,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_rows(Message)
+def list_messages(
+    conversation_id: Id,
+    before_seq: int | None = None,
+    after_seq: int | None = None,
+    page_size: int = 30,
+) -> list[Message]:
+    """One page of live messages, oldest first.
+
+    It is the page after `after_seq`, else the one before `before_seq`, else the newest.
+    page_size: 0 to 1,000 messages; more is 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_row(Message)
+def edit_message(
+    conversation_id: Id,
+    seq: int,
+    content: str,
+    tokens: int | None = None,
+    expected_revision: int | None = None,
+) -> Message:
+    """Replace the text of a message; the old version stays as a revision.
+
+    tokens: the new size in tokens; None lets the database estimate it.
+    expected_revision: the revision the editor saw; another one now is a Conflict.
+    Errors: ConversationNotFound, ConversationDeleted, MessageNotFound, Conflict,
+        InvalidArgument (also for a message without text).
+    """
+
+
+@_row(Message)
+def delete_message(conversation_id: Id, seq: int) -> Message:
+    """Hide a message from lists, windows and context; it can be restored.
+
+    Errors: ConversationNotFound, ConversationDeleted, MessageNotFound.
+    """
+
+
+@_row(Message)
+def restore_message(conversation_id: Id, seq: int) -> Message:
+    """Bring back a message that `delete_message` or `delete_messages` hid.
+
+    Errors: ConversationNotFound, ConversationDeleted, MessageNotFound.
+    """
+
+
+@_value
+def delete_messages(conversation_id: Id, from_seq: int = 1) -> int:
+    """Hide all messages from a seq to the end, and return how many that were.
+
+    Errors: ConversationNotFound, ConversationDeleted, InvalidArgument.
+    """
+
+
+@_rows(Message)
+def message_revisions(conversation_id: Id, seq: int) -> list[Message]:
+    """All versions of a message, oldest first, the current one last.
+
+    `created_at` is when the version was written.
+    """
+
+
+@_value
+def estimate_tokens(content: str) -> int:
+    """The database's estimate of the size of a text, in tokens. Needs no context."""
+
+
+# Windows
+
+
+@_rows(WindowMessage)
+def token_window(conversation_id: Id, token_budget: int) -> list[WindowMessage]:
+    """The newest messages that fit the budget, oldest first; no system messages.
+
+    A tool call and its results are kept or dropped together. The window is a running
+    sum from the newest message back (SQL:2003 window functions, RANGE frame).
+    token_budget: tokens.
+    Errors: InvalidArgument.
+    """
+
+
+# Retention
+
+
+@_row(RetentionPolicy)
+def set_retention(
+    retention_class: str,
+    max_age: timedelta | None,
+    basis: str = "activity",
+    action: str = "delete",
+) -> RetentionPolicy:
+    """Say how long conversations of a class are kept; for a service.
+
+    max_age: None keeps them for ever.
+    basis: what age counts from, `activity` or `creation`.
+    action: what the purge does, `delete`.
+    Errors: InvalidArgument.
+    """
+
+
+@_row(Conversation)
+def hold_conversation(conversation_id: Id, reason: str) -> Conversation:
+    """Put a conversation on legal hold: nothing deletes it; for a service.
+
+    Errors: ConversationNotFound, ConversationDeleted, InvalidArgument.
+    """
+
+
+@_row(Conversation)
+def release_conversation(conversation_id: Id, reason: str) -> Conversation:
+    """End a legal hold; for a service.
+
+    Errors: ConversationNotFound, ConversationDeleted, InvalidArgument.
+    """
+
+
+@_row(PurgeResult)
+def purge(is_dry_run: bool = False, page_size: int = 500) -> PurgeResult:
+    """Purge one batch of what is due, in all tenants; for the maintainer.
+
+    is_dry_run: only count. page_size: conversations in the batch, 0 to 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_procedure
+def purge_all(page_size: int = 500, max_batches: int | None = None) -> None:
+    """Purge batch by batch, with a commit after each; for the maintainer.
+
+    page_size: conversations in a batch. max_batches: None goes on until nothing is due.
+    Errors: InvalidArgument; psycopg's InvalidTransactionTermination when the connection
+        isn't in autocommit, or is inside a transaction.
+    """

@@ -1,0 +1,110 @@
+"""The rows that the functions return, as immutable dataclasses.
+
+A field is a column of the same name, in the same order. Times are aware datetimes in
+the session's time zone, with millisecond precision. Token counts are whole tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of one user (`convo.conversation_record`).
+
+    `last_seq` is the highest seq ever given (0: none), `message_count` counts the live
+    messages and `token_total` their tokens. `archived_at` is None for one that isn't
+    archived. `forked_from` and `forked_at_seq` say where a fork was taken.
+    """
+
+    conversation_id: UUID
+    user_id: str
+    title: str | None
+    system_prompt: str | None
+    retention_class: str
+    policy: str | None
+    last_seq: int
+    message_count: int
+    token_total: int
+    metadata: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None
+    is_on_hold: bool
+    forked_from: UUID | None
+    forked_at_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message as it is now (`convo.message_record`).
+
+    `seq` starts at 1 in each conversation, without gaps. `payload` is the provider's
+    own JSON text, byte for byte, or None for a plain text message; `json.loads` reads
+    it. `content` is the text of it. `group_seq` is the seq of the first of the messages
+    that a provider accepts only together. `revision` grows with each edit.
+    `is_estimated` says that the database estimated `tokens`. `deleted_at` is None for a
+    live message.
+    """
+
+    seq: int
+    role: str
+    content: str | None
+    tokens: int
+    is_estimated: bool
+    created_at: datetime
+    revision: int
+    model: str | None
+    payload: str | None
+    format: str | None
+    metadata: dict[str, Any]
+    group_seq: int
+    deleted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMessage:
+    """A message of a token window.
+
+    `running_tokens` is the number of tokens from the newest message back to this one's
+    group, that group included.
+    """
+
+    seq: int
+    role: str
+    content: str | None
+    tokens: int
+    running_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionPolicy:
+    """How long conversations of a class are kept (`convo.retention_record`).
+
+    `max_age` None keeps them for ever. Age counts from `basis`; then `action` is done.
+    """
+
+    retention_class: str
+    max_age: timedelta | None
+    basis: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """What one batch of the purge did, or would do (`convo.purge_record`).
+
+    `conversations` and `messages` are counts of what went; `held` counts what was due
+    and stayed because of a legal hold.
+    """
+
+    conversations: int
+    messages: int
+    held: int
+    started_at: datetime
+    finished_at: datetime
+    is_dry_run: bool

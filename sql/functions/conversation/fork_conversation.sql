@@ -1,0 +1,84 @@
+-- fork_conversation: a new conversation of the same owner that begins as this one does.
+-- in: the last message to copy (null: all), a title (null: the same)
+-- out: the new id; messages keep seq and time, deleted ones and old revisions come along
+-- errors: PC001, PC012, PC002 no such message (0 copies none)
+-- since: 0.1.0
+create function convo.fork_conversation(
+    conversation_id uuid,
+    through_seq integer default null,
+    title text default null
+) returns uuid
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant convo.conversation := convo._lock_conversation(
+        fork_conversation.conversation_id
+    );
+    last_copied constant integer := coalesce(
+        fork_conversation.through_seq, source.last_seq
+    );
+    id constant uuid := convo._uuid_v7();
+    instant constant timestamptz(3) := greatest(clock_timestamp(), source.updated_at);
+begin
+    if last_copied not between 0 and source.last_seq then
+        perform convo._fail('PC002', jsonb_build_object(
+            'conversation_id', source.conversation_id, 'seq', last_copied,
+            'last_seq', source.last_seq
+        ));
+    end if;
+    insert into convo.conversation (
+        tenant_id, conversation_id, user_id, title, system_prompt_sha256,
+        retention_class, policy, last_seq, message_count, token_total, body_count,
+        body_tokens, metadata, created_at, updated_at, forked_from, forked_at_seq
+    )
+    select
+        source.tenant_id, id, source.user_id,
+        nullif(coalesce(fork_conversation.title, source.title), ''),
+        source.system_prompt_sha256, source.retention_class, source.policy, last_copied,
+        count(*), coalesce(sum(m.tokens), 0),
+        count(*) filter (where m.role <> 'system'),
+        coalesce(sum(m.tokens) filter (where m.role <> 'system'), 0),
+        source.metadata, instant, instant, source.conversation_id, last_copied
+    from convo.message as m
+    where m.tenant_id = source.tenant_id
+        and m.conversation_id = source.conversation_id
+        and m.seq <= last_copied
+        and m.deleted_at is null;
+
+    insert into convo.message (
+        tenant_id, conversation_id, seq, user_id, role, content, payload, format,
+        tokens, is_estimated, is_empty, group_seq, revision, model, call_ids, result_ids,
+        metadata, created_at, edited_at, deleted_at
+    )
+    select
+        m.tenant_id, id, m.seq, m.user_id, m.role, m.content, m.payload, m.format,
+        m.tokens, m.is_estimated, m.is_empty, m.group_seq, m.revision, m.model,
+        m.call_ids, m.result_ids, m.metadata, m.created_at, m.edited_at, m.deleted_at
+    from convo.message as m
+    where m.tenant_id = source.tenant_id
+        and m.conversation_id = source.conversation_id
+        and m.seq <= last_copied;
+
+    insert into convo.message_revision (
+        tenant_id, conversation_id, seq, revision, user_id, content, payload, tokens,
+        is_estimated, created_at
+    )
+    select
+        r.tenant_id, id, r.seq, r.revision, r.user_id, r.content, r.payload, r.tokens,
+        r.is_estimated, r.created_at
+    from convo.message_revision as r
+    where r.tenant_id = source.tenant_id
+        and r.conversation_id = source.conversation_id
+        and r.seq <= last_copied;
+    return id;
+end
+$$;
+
+comment on function convo.fork_conversation(uuid, integer, text) is
+'A new conversation of the same owner that begins as this one does, up to a message. '
+'Messages keep their seq and time; holds and idempotency keys stay behind.';
+revoke execute on function convo.fork_conversation(uuid, integer, text) from public;
+grant execute on function convo.fork_conversation(uuid, integer, text)
+to convo_app, convo_service;

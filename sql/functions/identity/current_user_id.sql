@@ -1,0 +1,35 @@
+-- current_user_id: the user on whose behalf this transaction acts, or null.
+-- From the same source as the tenant: sub of the JWT claims when they hold a tenant, else
+-- the setting convo.user_id. A pinned login needs no tenant in its claims.
+-- errors: 22P02 when the claims aren't JSON
+-- since: 0.1.0
+create function convo.current_user_id() returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    claims text := nullif(current_setting('request.jwt.claims', true), '');
+begin
+    if claims is not null
+        and (
+            nullif(claims::json ->> 'tenant_id', '') is not null
+            or nullif(claims::json ->> 'sub', '') is not null
+            and exists (
+                select
+                from convo_private.tenant_login as l
+                where l.role_name = session_user and l.mode = 'pinned'
+            )
+        )
+    then
+        return nullif(claims::json ->> 'sub', '');
+    end if;
+    return nullif(current_setting('convo.user_id', true), '');
+end
+$$;
+
+comment on function convo.current_user_id() is
+'The user on whose behalf this transaction acts, or null. Empty counts as null.';
+revoke execute on function convo.current_user_id() from public;
+grant execute on function convo.current_user_id()
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;

@@ -1,0 +1,35 @@
+-- _estimate_openai_parts: the tokens of what isn't text in an OpenAI chat message.
+-- A call: its name and arguments, and 8 for its frame. An image: 85 at detail low, else
+-- 765, what 1024 by 1024 pixels cost.
+create function convo._estimate_openai_parts(message jsonb) returns integer
+language sql immutable parallel safe
+return (
+    select
+        coalesce(sum(8 + convo.estimate_tokens(concat(
+            f.target ->> 'name', f.target ->> 'arguments', f.target ->> 'input'
+        ))), 0)
+    from (
+        select coalesce(c.call -> 'function', c.call -> 'custom') as target
+        from jsonb_path_query(
+                _estimate_openai_parts.message, '$.tool_calls[*]'
+            ) as c (call)
+        union all
+        select _estimate_openai_parts.message -> 'function_call'
+        where jsonb_typeof(_estimate_openai_parts.message -> 'function_call') = 'object'
+    ) as f
+) + (
+    select
+        coalesce(
+            sum(case when p.part #>> '{image_url,detail}' = 'low' then 85 else 765 end),
+            0
+        )
+    from jsonb_path_query(
+            _estimate_openai_parts.message, '$.content[*] ? (@.type == "image_url")'
+        ) as p (part)
+);
+
+comment on function convo._estimate_openai_parts(jsonb) is
+'The tokens of calls and images in an OpenAI chat message.';
+revoke execute on function convo._estimate_openai_parts(jsonb) from public;
+grant execute on function convo._estimate_openai_parts(jsonb)
+to convo_app, convo_service;

@@ -1,0 +1,30 @@
+-- _read_message: reads a message of a format that is known.
+-- in: the format, the message, its place in the batch for the error
+-- errors: PC050
+create function convo._read_message(format text, payload json, index integer)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return case _read_message.format
+        when 'openai'
+            then convo._read_openai(_read_message.payload, _read_message.index)
+    end;
+-- what json takes and jsonb doesn't
+exception when statement_too_complex or numeric_value_out_of_range then
+    perform convo._fail('PC050', jsonb_build_object(
+        'index', _read_message.index,
+        'reason', case sqlstate
+            when '54001' then 'nested too deeply' else 'a number is out of range'
+        end
+    ));
+end
+$$;
+
+comment on function convo._read_message(text, json, integer) is
+'Reads a message of any format that is known.';
+revoke execute on function convo._read_message(text, json, integer) from public;
+grant execute on function convo._read_message(text, json, integer)
+to convo_app, convo_service;

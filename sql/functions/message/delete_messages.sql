@@ -1,0 +1,52 @@
+-- delete_messages: softly deletes everything from a message to the end.
+-- For clearing a conversation (from 1) and for regenerating an answer.
+-- out: how many messages were deleted; those deleted before don't count
+-- errors: PC001, PC012, 22023
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.delete_messages(conversation_id uuid, from_seq integer default 1)
+returns integer
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation constant convo.conversation := convo._lock_conversation(
+        delete_messages.conversation_id
+    );
+    gone record;
+begin
+    if delete_messages.from_seq is null or delete_messages.from_seq < 1 then
+        perform convo._fail('22023', '{"argument": "from_seq", "minimum": 1}');
+    end if;
+    with deleted as (
+        update convo.message as m
+        set deleted_at = clock_timestamp()
+        where m.tenant_id = conversation.tenant_id
+            and m.conversation_id = conversation.conversation_id
+            and m.seq >= delete_messages.from_seq
+            and m.deleted_at is null
+        returning m.role, m.tokens
+    )
+    select
+        count(*)::integer as messages,
+        coalesce(sum(d.tokens), 0) as tokens,
+        count(*) filter (where d.role <> 'system') as body_messages,
+        coalesce(sum(d.tokens) filter (where d.role <> 'system'), 0) as body_tokens
+    into gone
+    from deleted as d;
+    if gone.messages > 0 then
+        perform convo._advance_conversation(
+            conversation.conversation_id, 0, -gone.messages, -gone.tokens,
+            -gone.body_messages, -gone.body_tokens
+        );
+    end if;
+    return gone.messages;
+end
+$$;
+
+comment on function convo.delete_messages(uuid, integer) is
+'Softly deletes everything from a message to the end, and gives how many that were.';
+revoke execute on function convo.delete_messages(uuid, integer) from public;
+grant execute on function convo.delete_messages(uuid, integer)
+to convo_app, convo_service;

@@ -1,0 +1,105 @@
+-- install: the whole schema as it is now, in order of dependency, for psql -1.
+-- What users run are the migrations; this is what they add up to.
+\ir roles.sql
+\ir schema.sql
+
+\ir types/conversation_record.sql
+\ir types/message_record.sql
+\ir types/parsed_message.sql
+\ir types/retention_record.sql
+\ir types/purge_record.sql
+
+\ir functions/identity/_fail.sql
+\ir functions/identity/_size.sql
+\ir functions/identity/_uuid_v7.sql
+\ir functions/identity/version.sql
+
+\ir tables/schema_migration.sql
+\ir tables/tenant_login.sql
+\ir tables/prompt.sql
+\ir tables/conversation.sql
+\ir tables/message.sql
+\ir tables/message_revision.sql
+\ir tables/idempotency_key.sql
+\ir tables/tombstone.sql
+\ir tables/retention_policy.sql
+\ir tables/purge_run.sql
+\ir tables/audit.sql
+
+\ir functions/identity/current_tenant_id.sql
+\ir functions/identity/current_user_id.sql
+\ir functions/identity/_require_tenant.sql
+\ir functions/identity/set_context.sql
+
+\ir policies/schema_migration.sql
+\ir policies/tenant_login.sql
+\ir policies/prompt.sql
+\ir policies/conversation.sql
+\ir policies/message.sql
+\ir policies/message_revision.sql
+\ir policies/idempotency_key.sql
+\ir policies/tombstone.sql
+\ir policies/retention_policy.sql
+\ir policies/purge_run.sql
+\ir policies/audit.sql
+
+-- Definer functions belong to convo_search, which may create in the schema for this.
+grant create on schema convo_private to convo_search;
+set local role convo_search;
+\ir functions/conversation/_has_tombstone.sql
+\ir functions/retention/_audit.sql
+set local role convo_owner;
+revoke create on schema convo_private from convo_search;
+
+\ir functions/conversation/_store_prompt.sql
+\ir functions/conversation/_collect_prompt.sql
+\ir functions/conversation/_fail_not_found.sql
+\ir functions/conversation/_lock_conversation.sql
+\ir functions/conversation/create_conversation.sql
+\ir functions/conversation/get_conversation.sql
+\ir functions/conversation/list_conversations.sql
+\ir functions/conversation/update_conversation.sql
+\ir functions/conversation/archive_conversation.sql
+\ir functions/conversation/unarchive_conversation.sql
+\ir functions/conversation/delete_conversation.sql
+\ir functions/conversation/fork_conversation.sql
+\ir functions/conversation/transfer_conversation.sql
+
+\ir functions/message/estimate_tokens.sql
+\ir functions/message/_message_record.sql
+\ir functions/message/_readable.sql
+\ir functions/message/_openai_text.sql
+\ir functions/message/_estimate_openai_parts.sql
+\ir functions/message/_read_openai.sql
+\ir functions/message/_read_message.sql
+\ir functions/message/_read_messages.sql
+\ir functions/message/_open_calls.sql
+\ir functions/message/_group_messages.sql
+\ir functions/message/_json_set.sql
+\ir functions/message/_replace_openai_text.sql
+\ir functions/message/_replace_text.sql
+\ir functions/message/_advance_conversation.sql
+\ir functions/message/_find_append.sql
+\ir functions/message/_find_message.sql
+\ir functions/message/append_message.sql
+\ir functions/message/append_messages.sql
+\ir functions/message/last_messages.sql
+\ir functions/message/list_messages.sql
+\ir functions/message/edit_message.sql
+\ir functions/message/_set_deleted.sql
+\ir functions/message/delete_message.sql
+\ir functions/message/restore_message.sql
+\ir functions/message/delete_messages.sql
+\ir functions/message/message_revisions.sql
+
+\ir functions/context/token_window.sql
+
+\ir functions/retention/set_retention.sql
+\ir functions/retention/_set_hold.sql
+\ir functions/retention/hold_conversation.sql
+\ir functions/retention/release_conversation.sql
+\ir functions/retention/_due_conversations.sql
+\ir functions/retention/purge.sql
+\ir functions/retention/purge_all.sql
+
+reset role;

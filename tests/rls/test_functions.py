@@ -1,0 +1,302 @@
+"""Every function, called by everybody who isn't the conversation's owner.
+
+Generated from the catalogs: a new function is called with the arguments that are taught
+here, or the tests fail and say which one to teach.
+"""
+
+from __future__ import annotations
+
+import pytest
+from psycopg import sql
+from psycopg.types.json import Json, Jsonb
+
+from .world import APP_ATTACKERS, ATTACKERS, NOBODY, PEOPLE, VICTIM, attempt, secret
+
+LEAVE_OUT = object()
+ARGUMENTS = {
+    "action": "delete",
+    "after_seq": LEAVE_OUT,
+    "basis": "activity",
+    "before_at": LEAVE_OUT,
+    "before_id": LEAVE_OUT,
+    "before_seq": 1000,
+    "content": "a new text",
+    "expected_revision": LEAVE_OUT,
+    "expected_seq": LEAVE_OUT,
+    "format": "openai",
+    "from_seq": 1,
+    "idempotency_key": "a new key",
+    "include_archived": True,
+    "is_dry_run": True,
+    "max_age": "1 year",
+    "max_batches": 0,
+    "message_limit": 1000,
+    "messages": Json([{"role": "user", "content": "a new text"}]),
+    "metadata": Jsonb({}),
+    "model": "a model",
+    "page_size": 1000,
+    "policy": "a policy",
+    "reason": "a reason",
+    "retention_class": "short",
+    "role": "user",
+    "seq": 1,
+    "system_prompt": "a prompt",
+    "tenant_id": "a",
+    "through_seq": 1,
+    "title": "a title",
+    "to_user_id": "bob",
+    "token_budget": 1_000_000,
+    "tokens": LEAVE_OUT,
+    "user_id": LEAVE_OUT,
+}
+# API: who may call what.
+CONTEXT = {"set_context", "current_tenant_id", "current_user_id"}
+WITHOUT_TENANT = CONTEXT | {"estimate_tokens", "version", "purge", "purge_all"}
+READING = {
+    "get_conversation", "list_conversations", "last_messages", "list_messages",
+    "token_window", "message_revisions",
+}  # fmt: skip
+WRITING = {
+    "create_conversation", "update_conversation", "archive_conversation",
+    "unarchive_conversation", "delete_conversation", "fork_conversation",
+    "append_message", "append_messages", "edit_message", "delete_message",
+    "restore_message", "delete_messages",
+}  # fmt: skip
+TEXT = {"estimate_tokens", "version"}
+MAY_CALL = {
+    "test_app": CONTEXT | TEXT | READING | WRITING,
+    "test_service": CONTEXT | TEXT | READING | WRITING
+    | {"transfer_conversation", "hold_conversation", "release_conversation",
+       "set_retention"},
+    "test_reader": CONTEXT | TEXT | READING,
+    "test_maintainer": (CONTEXT - {"set_context"}) | TEXT | {"purge", "purge_all"},
+    "test_backup": {"version"},
+    "test_nobody": set(),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def functions(world, sessions):
+    """The public functions and procedures: kind and names of arguments."""
+    conn = sessions("postgres")
+    rows = conn.execute(
+        r"""
+        select p.proname, p.prokind::text, coalesce(p.proargnames[:p.pronargs], '{}')
+        from pg_proc as p
+        where p.pronamespace = 'convo'::regnamespace and p.proname !~ '^_'
+        order by 1
+        """
+    ).fetchall()
+    conn.rollback()
+    unknown = {
+        f"{name}: {argument}"
+        for name, _, arguments in rows
+        for argument in arguments
+        if argument not in ARGUMENTS and argument != "conversation_id"
+    }
+    if unknown:
+        pytest.fail(f"teach ARGUMENTS in {__file__}: {sorted(unknown)}")
+    known = set().union(*MAY_CALL.values())
+    if new := {name for name, _, _ in rows} - known:
+        pytest.fail(f"teach MAY_CALL in {__file__} who may call {sorted(new)}")
+    return {name: (kind, arguments) for name, kind, arguments in rows}
+
+
+def call(functions, name, conversation):
+    kind, arguments = functions[name]
+    given = {
+        argument: conversation if argument == "conversation_id" else ARGUMENTS[argument]
+        for argument in arguments
+        if ARGUMENTS.get(argument) is not LEAVE_OUT
+    }
+    return sql.SQL("{} convo.{}({})").format(
+        sql.SQL("call" if kind == "p" else "select * from"),
+        sql.Identifier(name),
+        sql.SQL(", ").join(
+            sql.SQL("{} => {}").format(sql.Identifier(argument), value)
+            for argument, value in given.items()
+        ),
+    )
+
+
+def without_id(outcome, conversation):
+    return str(outcome).replace(str(conversation), "that id")
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=lambda a: a.name)
+def test_not_yours_is_the_same_as_not_there(world, act, functions, attacker):
+    """Whole outcomes are compared: rows or code, MESSAGE, DETAIL, HINT and CONTEXT."""
+    wrong = []
+    for name, (_, arguments) in functions.items():
+        if "conversation_id" not in arguments:
+            continue
+        with act(attacker.login, attacker.tenant, attacker.user) as conn:
+            missing = attempt(conn, call(functions, name, NOBODY))
+            for state, victims in vars(world.things[VICTIM]).items():
+                got = attempt(conn, call(functions, name, victims))
+                if name == "create_conversation" and attacker.tenant == "a":
+                    # The key is the tenant's: somebody else's id is taken.
+                    same = got.code in ("PC013", "PC030", "42501")
+                else:
+                    same = without_id(got, victims) == without_id(missing, NOBODY)
+                if not same:
+                    wrong.append(f"{name} {state}: {got}, not {missing}")
+                if name != "create_conversation" and not (
+                    got.is_nothing
+                    or got.rows == [(False,)]
+                    or got.code in ("PC001", "PC030", "42501")
+                ):
+                    wrong.append(f"{name} {state}: {got}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("attacker", ATTACKERS, ids=lambda a: a.name)
+def test_no_function_gives_what_is_somebody_elses(world, act, functions, attacker):
+    leaks = []
+    for name in functions:
+        for victims in vars(world.things[VICTIM]).values():
+            with act(attacker.login, attacker.tenant, attacker.user) as conn:
+                got = attempt(conn, call(functions, name, victims))
+            if secret(*VICTIM) in str(got):
+                leaks.append(f"{name}: {got}")
+    assert leaks == []
+
+
+@pytest.mark.parametrize(
+    "attacker",
+    [a for a in ATTACKERS if a.login != "test_nobody"],
+    ids=lambda a: a.name,
+)
+def test_who_does_not_say_who_they_are_is_told_so(act, functions, attacker):
+    missing = []
+    if not attacker.tenant:
+        missing = ['{"missing": "tenant_id"}']
+    elif attacker.login == "test_app" and not attacker.user:
+        missing = ['{"missing": "user_id"}']
+    wrong = []
+    for name in MAY_CALL[attacker.login] - WITHOUT_TENANT:
+        with act(attacker.login, attacker.tenant, attacker.user) as conn:
+            got = attempt(conn, call(functions, name, NOBODY))
+        said = [got.words[1]] if got.code == "PC030" else []
+        if said != missing:
+            wrong.append(f"{name}: {got}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("login", MAY_CALL)
+def test_each_role_calls_what_the_contract_says(act, functions, login):
+    wrong = []
+    for name in functions:
+        with act(login, *VICTIM) as conn:
+            got = attempt(conn, call(functions, name, NOBODY))
+        if (got.code == "42501") != (name not in MAY_CALL[login]):
+            wrong.append(f"{name}: {got}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("login", "person"),
+    [
+        *(("test_app", person) for person in PEOPLE),
+        ("test_service", ("a", "bob")),
+        ("test_service", ("a", None)),
+        ("test_reader", ("a", "bob")),
+    ],
+)
+def test_who_may_is_answered(world, act, functions, login, person):
+    """The other side: the same calls on one's own, or by the tenant's own roles."""
+    wrong = []
+    own = world.things[person if login == "test_app" else VICTIM]
+    for name in MAY_CALL[login] - CONTEXT:
+        if name == "create_conversation" and login != "test_app":
+            continue
+        with act(login, *person) as conn:
+            got = attempt(conn, call(functions, name, own.live))
+            if got.code or got.count == 0:
+                wrong.append(f"{name}: {got}")
+            elif name in READING and secret(*VICTIM) not in str(got):
+                if login != "test_app" or person == VICTIM:
+                    wrong.append(f"{name}: {got}")
+    assert wrong == []
+
+
+def test_creating_is_for_oneself_and_service_names_the_owner(world, act, functions):
+    create = "select convo.create_conversation(user_id => %s)"
+    with act("test_app", "a", "bob") as conn:
+        assert attempt(conn, create, "bob").count == 1
+        assert attempt(conn, create, "ann").code == "42501"
+    with act("test_service", "a") as conn:
+        assert attempt(conn, create, "ann").count == 1
+        assert attempt(conn, create, None).code == "22023"
+    # An id of another tenant is free, one of another user of the tenant is taken.
+    create = "select convo.create_conversation(conversation_id => %s)"
+    for victims in vars(world.things[VICTIM]).values():
+        with act("test_app", "b", "ann") as conn:
+            assert attempt(conn, create, victims).rows == [(victims,)]
+        with act("test_app", "a", "bob") as conn:
+            assert attempt(conn, create, victims).code == "PC013"
+        with act("test_app", *VICTIM) as conn:
+            is_gone = victims == world.things[VICTIM].gone
+            assert attempt(conn, create, victims).code == ("PC012" if is_gone else "")
+
+
+# What the functions call: granted too, since the functions are invokers.
+PRIVATE = {
+    "_advance_conversation": ("({id}, 1, 1, 1, 1, 1)", "PC001"),
+    "_audit": ("('hold', {id}, 'a reason')", "42501"),
+    "_collect_prompt": ("({tenant}, {user}, {sha256})", ""),
+    "_due_conversations": ("(true, null)", "42501"),
+    "_fail": ("('PC001', '{{}}')", "PC001"),
+    "_fail_not_found": ("({id})", "PC001"),
+    "_find_append": ("({id}, {secret}, sha256('x'))", "PC001"),
+    "_find_message": ("(json_populate_record(null::convo.conversation, {row}), 1)", "PC002"),
+    "_group_messages": ("({id}, array[]::convo._parsed_message[], 1)", ""),
+    "_has_tombstone": ("({id})", ""),
+    "_lock_conversation": ("({id})", "PC001"),
+    "_open_calls": ("({id}, array[{secret}])", ""),
+    "_require_tenant": ("()", ""),
+    "_set_deleted": ("({id}, 1, true)", "PC001"),
+    "_set_hold": ("({id}, false, 'a reason')", "42501"),
+    "_store_prompt": ("({user}, {secret})", ""),
+    "_uuid_v7": ("()", ""),
+}
+
+
+@pytest.mark.parametrize("attacker", APP_ATTACKERS[:2], ids=lambda a: a.name)
+def test_what_the_functions_call_gives_no_more_than_they_do(world, act, attacker):
+    with act("postgres") as conn:
+        private = conn.execute(
+            r"""
+            select p.proname, p.oid::regproc::text
+            from pg_proc as p
+            where p.provolatile <> 'i'
+                and (
+                    p.pronamespace = 'convo'::regnamespace and p.proname ~ '^_'
+                    or p.pronamespace = 'convo_private'::regnamespace
+                )
+            """
+        ).fetchall()
+        ((row, sha256),) = conn.execute(
+            "select row_to_json(c)::text, c.system_prompt_sha256"
+            " from convo.conversation as c where c.conversation_id = %s",
+            (world.things[VICTIM].live,),
+        ).fetchall()
+    assert {name for name, _ in private} == PRIVATE.keys(), f"teach PRIVATE in {__file__}"
+    wrong = []
+    for name, qualified in private:
+        arguments, expected = PRIVATE[name]
+        if name == "_store_prompt" and attacker.tenant == "a":
+            expected = "42501"  # a prompt of another user
+        query = sql.SQL("select * from " + qualified + arguments).format(
+            id=world.things[VICTIM].live,
+            tenant=VICTIM[0],
+            user=VICTIM[1],
+            sha256=sha256,
+            row=row,
+            secret=secret(*VICTIM),
+        )
+        with act(attacker.login, attacker.tenant, attacker.user) as conn:
+            got = attempt(conn, query)
+        if got.code != expected or secret(*VICTIM) in str(got):
+            wrong.append(f"{name}: {got}")
+    assert wrong == []

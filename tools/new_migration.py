@@ -1,0 +1,263 @@
+"""Write the next migration from what changed in sql/.
+
+    python tools/new_migration.py add_x      the next number, changed files pasted
+    python tools/new_migration.py --initial  0001 again from all of sql/install.sql
+    python tools/new_migration.py --check    exit code 1 when they lag behind sql/
+
+A migration quotes a file of sql/ between `-- >>> path` and `-- <<< path`. Functions can
+be replaced, so a changed one is pasted whole. Anything else changes by hand: for it the
+migration has a `TODO`, and a line `-- === path digest` that says which text it reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+GONE = "gone"
+
+HEADER = """\
+-- {name}: {summary}
+-- phase: {phase}
+-- locks: {locks}
+-- migrate:up
+"""
+
+GUARD = """\
+set local lock_timeout = '5s';
+set local convo.migration = '{name}';
+
+-- Outside a transaction the line above had no effect. Then the guard below fails, and
+-- nothing after it may change anything, even where a client goes on after an error.
+do $guard$
+begin
+    if current_setting('convo.migration', true) is distinct from '{name}' then
+        set default_transaction_read_only = on;
+    end if;
+end
+$guard$;
+
+do $guard$
+declare
+    caller constant text := current_setting('role');
+    ledger_owner name;
+    newest integer := 0;
+    is_applied boolean := false;
+begin
+    if current_setting('convo.migration', true) is distinct from '{name}' then
+        raise exception using
+            errcode = 'PC092',
+            message = 'migration not in one transaction',
+            detail = '{{"version": {version}}}',
+            hint = 'Connect again and run psql with -1, or use pgconvo migrate.';
+    end if;
+    perform pg_advisory_xact_lock(hashtextextended('pgconvo migration', 0));
+
+    -- Only its owner and the groups may read the ledger, so look as the owner.
+    select pg_get_userbyid(c.relowner) into ledger_owner
+    from pg_catalog.pg_class as c
+    inner join pg_catalog.pg_namespace as n on c.relnamespace = n.oid
+    where n.nspname = 'convo' and c.relname = 'schema_migration';
+    if ledger_owner is not null then
+        if not pg_has_role(current_user, ledger_owner, 'member') then
+            raise insufficient_privilege using
+                message = 'only a member of the owner may migrate',
+                detail = json_build_object('owner', ledger_owner)::text,
+                hint = 'Connect as the role that installed the schema.';
+        end if;
+        perform set_config('role', ledger_owner, true);
+        select
+            coalesce(max(m.version), 0),
+            coalesce(bool_or(m.version = {version}), false)
+        into newest, is_applied
+        from convo.schema_migration as m
+        where m.track = 'core';
+        perform set_config('role', caller, true);
+    end if;
+
+    if is_applied then
+        raise exception using
+            errcode = 'PC090',
+            message = 'migration applied already',
+            detail = json_build_object('version', {version}, 'newest', newest)::text,
+            hint = 'Leave this file out.';
+    elsif newest <> {version} - 1 then
+        raise exception using
+            errcode = 'PC091',
+            message = 'migration out of order',
+            detail = json_build_object('version', {version}, 'newest', newest)::text,
+            hint = 'Apply the file that follows the newest one first.';
+    end if;
+end
+$guard$;
+"""
+
+LEDGER = """\
+set local role convo_owner;
+insert into convo.schema_migration (track, version, name)
+values ('core', {version}, '{name}');
+reset role;
+
+-- migrate:down
+"""
+
+
+class Sources:
+    """The files of sql/ and the migrations that quote them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.directory = root / "migrations"
+        self.migrations = sorted(self.directory.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+        install = (root / "sql/install.sql").read_text()
+        self.install = [line for line in install.splitlines() if line.strip()]
+        self.listed = [
+            f"sql/{line.split()[1]}"
+            for line in self.install
+            if line.startswith(r"\ir ")
+        ]
+
+    def text(self, path: str) -> str:
+        """Return one file of sql/."""
+        return (self.root / path).read_text().rstrip() + "\n"
+
+    def changed(self) -> list[str]:
+        """Return the paths that the migrations lag behind on, in install order."""
+        quoted: dict[str, str] = {}
+        for migration in self.migrations:
+            quoted |= _quoted(migration.read_text())
+        now = {path: _digest(self.text(path)) for path in self.listed}
+        gone = [p for p in quoted if p not in now and quoted[p] != GONE]
+        return [p for p in now if now[p] != quoted.get(p)] + gone
+
+    def initial(self, name: str) -> str:
+        """Return the first migration: everything that install.sql runs."""
+        parts = [
+            HEADER.format(
+                name=name,
+                summary="the whole schema of the first release.",
+                phase="expand",
+                locks="none on what exists",
+            ),
+            GUARD.format(name=name, version=1),
+        ]
+        for line in self.install:
+            if line.startswith(r"\ir "):
+                path = f"sql/{line.split()[1]}"
+                parts.append(_block(path, self.text(path)))
+            elif not line.startswith("--"):
+                parts.append(f"{line}\n")
+        parts.append(LEDGER.format(name=name, version=1))
+        return "\n".join(parts)
+
+    def following(self, name: str, version: int) -> str:
+        """Return the skeleton of the next migration, with what changed in sql/."""
+        parts = [
+            HEADER.format(
+                name=name,
+                summary="TODO: what it changes, in one sentence.",
+                phase="TODO: expand or contract",
+                locks="TODO: on which tables, how strong, how long",
+            ),
+            GUARD.format(name=name, version=version),
+            "set local role convo_owner;\n",
+        ]
+        for path in self.changed():
+            if path not in self.listed:
+                parts.append(_by_hand(path, GONE, "drop what it made"))
+            elif path.startswith("sql/functions/"):
+                parts.append(_block(path, _replacing(self.text(path))))
+            else:
+                digest = _digest(self.text(path))
+                parts.append(_by_hand(path, digest, "write the change by hand"))
+        parts.append("reset role;\n")
+        parts.append(LEDGER.format(name=name, version=version))
+        return "\n".join(parts)
+
+    def sums(self) -> str:
+        """Return what SHA256SUMS must hold."""
+        paths = sorted(self.directory.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+        return "".join(
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+            for path in paths
+        )
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the migrations, one line each."""
+        found = [
+            f"{path}: no migration has its present text" for path in self.changed()
+        ]
+        files = (self.root / "sql").rglob("*.sql")
+        paths = {str(path.relative_to(self.root)) for path in files}
+        missing = sorted(paths - {"sql/install.sql", *self.listed})
+        found += [f"{path}: not listed in sql/install.sql" for path in missing]
+        found += [
+            f"{path.relative_to(self.root)}: has a TODO"
+            for path in self.migrations
+            if "TODO" in path.read_text()
+        ]
+        recorded = self.directory / "SHA256SUMS"
+        if not recorded.exists() or recorded.read_text() != self.sums():
+            found.append("migrations/SHA256SUMS: not what the files are")
+        return found
+
+
+def _quoted(migration: str) -> dict[str, str]:
+    """Return the digest of the text of each sql/ file that a migration reaches."""
+    pattern = r"^-- >>> (\S+)\n(.*?)^-- <<< \1$|^-- === (\S+) (\S+)$"
+    return {
+        path or by_hand: digest or _digest(text)
+        for path, text, by_hand, digest in re.findall(
+            pattern, migration, re.DOTALL | re.MULTILINE
+        )
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(_replacing(text).encode()).hexdigest()[:16]
+
+
+def _replacing(text: str) -> str:
+    created = r"^create (?=(?:function|procedure|view) )"
+    return re.sub(created, "create or replace ", text, flags=re.MULTILINE)
+
+
+def _block(path: str, text: str) -> str:
+    return f"-- >>> {path}\n{text}-- <<< {path}\n"
+
+
+def _by_hand(path: str, digest: str, task: str) -> str:
+    return f"-- === {path} {digest}\n-- TODO: {task}\n"
+
+
+def main() -> None:
+    """Write a migration, or check those that there are."""
+    parser = argparse.ArgumentParser(description="Write the next migration.")
+    parser.add_argument("name", nargs="?", help="what it does, like add_x")
+    parser.add_argument("--initial", action="store_true", help="write 0001 again")
+    parser.add_argument("--check", action="store_true", help="only look for mistakes")
+    args = parser.parse_args()
+    sources = Sources(ROOT)
+    if args.check:
+        problems = sources.problems()
+        print("\n".join(problems) or "migrations and sql/ agree")
+        sys.exit(bool(problems))
+    number = 1 if args.initial else len(sources.migrations) + 1
+    words = args.name or ("initial" if args.initial else "")
+    if not re.fullmatch(r"[a-z0-9_]{1,60}", words):
+        parser.error("NAME: lower-case letters, digits and _, like NAME=add_x")
+    if args.initial and len(sources.migrations) > 1:
+        parser.error("0001 was followed by others: it may not change any more")
+    name = f"{number:04}_{words}"
+    text = sources.initial(name) if args.initial else sources.following(name, number)
+    (sources.directory / f"{name}.sql").write_text(text)
+    (sources.directory / "SHA256SUMS").write_text(sources.sums())
+    print(f"migrations/{name}.sql")
+
+
+if __name__ == "__main__":
+    main()
