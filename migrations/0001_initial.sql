@@ -101,19 +101,19 @@ $roles$;
 do $membership$
 declare
     role_name text;
+    right_needed text := 'member';
     set_option text := '';
 begin
-    if (select r.rolsuper from pg_catalog.pg_roles as r where r.rolname = current_user)
-    then
-        return;
-    end if;
     if current_setting('server_version_num')::integer >= 160000 then
+        right_needed := 'set';
         set_option := ' with set true, inherit false';
     end if;
     foreach role_name in array array['convo_owner', 'convo_search'] loop
-        execute pg_catalog.format(
-            'grant %I to %I%s', role_name, current_user, set_option
-        );
+        if not pg_catalog.pg_has_role(role_name, right_needed) then
+            execute pg_catalog.format(
+                'grant %I to %I%s', role_name, current_user, set_option
+            );
+        end if;
     end loop;
 end
 $membership$;
@@ -474,6 +474,7 @@ create table convo.conversation (
     token_total bigint not null default 0,
     body_count integer not null default 0,
     body_tokens bigint not null default 0,
+    summary_through_seq integer not null default 0,
     is_on_hold boolean not null default false,
     metadata jsonb not null default '{}',
     created_at timestamptz(3) not null,
@@ -499,6 +500,7 @@ create table convo.conversation (
     constraint conversation_policy_check check (length(policy) between 1 and 63),
     constraint conversation_counters_check check (
         last_seq >= message_count
+        and summary_through_seq between 0 and last_seq
         and message_count >= body_count
         and body_count >= 0
         and token_total >= body_tokens
@@ -535,9 +537,11 @@ comment on column convo.conversation.last_seq is
 comment on column convo.conversation.message_count is 'Live messages.';
 comment on column convo.conversation.token_total is 'Tokens of live messages.';
 comment on column convo.conversation.body_count is
-'Live messages other than system ones.';
+'Live messages that are neither system ones nor summarised.';
 comment on column convo.conversation.body_tokens is
-'Tokens of live messages other than system ones.';
+'Tokens of live messages that are neither system ones nor summarised.';
+comment on column convo.conversation.summary_through_seq is
+'What the newest summary covers: messages with this group_seq or less. 0: none.';
 comment on column convo.conversation.is_on_hold is
 'On legal hold: can''t be deleted, purged or erased.';
 comment on column convo.conversation.metadata is
@@ -905,19 +909,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    claims text := nullif(current_setting('request.jwt.claims', true), '');
+    claims constant text := nullif(current_setting('request.jwt.claims', true), '');
+    is_from_claims boolean := false;
 begin
-    if claims is not null
-        and (
-            nullif(claims::json ->> 'tenant_id', '') is not null
-            or nullif(claims::json ->> 'sub', '') is not null
-            and exists (
+    if claims is not null then
+        is_from_claims := nullif(claims::json ->> 'tenant_id', '') is not null;
+        if not is_from_claims and nullif(claims::json ->> 'sub', '') is not null then
+            is_from_claims := exists (
                 select
                 from convo_private.tenant_login as l
                 where l.role_name = session_user and l.mode = 'pinned'
-            )
-        )
-    then
+            );
+        end if;
+    end if;
+    if is_from_claims then
         return nullif(claims::json ->> 'sub', '');
     end if;
     return nullif(current_setting('convo.user_id', true), '');
@@ -1205,10 +1210,17 @@ for delete to convo_maintainer using (
 comment on policy conversation_purge_delete on convo.conversation is
 'The purge deletes what is due and not held.';
 
-grant select, insert, delete on convo.conversation to convo_app, convo_service;
+grant select, delete on convo.conversation to convo_app, convo_service;
+grant insert (
+    tenant_id, conversation_id, user_id, title, system_prompt_sha256, retention_class,
+    policy, last_seq, message_count, token_total, body_count, body_tokens,
+    summary_through_seq, metadata, created_at, updated_at, archived_at, forked_from,
+    forked_at_seq
+) on convo.conversation to convo_app, convo_service;
 grant update (
     title, system_prompt_sha256, retention_class, policy, last_seq, message_count,
-    token_total, body_count, body_tokens, metadata, updated_at, archived_at
+    token_total, body_count, body_tokens, summary_through_seq, metadata, updated_at,
+    archived_at
 ) on convo.conversation to convo_app, convo_service;
 grant update (user_id, is_on_hold) on convo.conversation to convo_service;
 grant select on convo.conversation to convo_reader, convo_backup;
@@ -2431,18 +2443,26 @@ to convo_app, convo_service, convo_reader;
 -- >>> sql/functions/message/_openai_text.sql
 -- _openai_text: the text of the content of an OpenAI chat message; null if it has none.
 create function convo._openai_text(content jsonb) returns text
-language sql immutable parallel safe
-return case jsonb_typeof(_openai_text.content)
-    when 'string' then _openai_text.content #>> '{}'
-    when 'array' then (
-        select
-            string_agg(
-                coalesce(p.part ->> 'text', p.part ->> 'refusal'), e'\n' order by p.n
-            )
-        from jsonb_array_elements(_openai_text.content) with ordinality as p (part, n)
-        where p.part ->> 'type' in ('text', 'refusal')
-    )
-end;
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if jsonb_typeof(_openai_text.content) = 'string' then
+        return _openai_text.content #>> '{}';
+    elsif jsonb_typeof(_openai_text.content) = 'array' then
+        return (
+            select
+                string_agg(
+                    coalesce(p.part ->> 'text', p.part ->> 'refusal'), e'\n' order by p.n
+                )
+            from jsonb_array_elements(_openai_text.content) with ordinality as p (part, n)
+            where p.part ->> 'type' in ('text', 'refusal')
+        );
+    end if;
+    return null;
+end
+$$;
 
 comment on function convo._openai_text(jsonb) is
 'The text of the content of an OpenAI chat message, parts joined by line feeds.';
@@ -2455,31 +2475,46 @@ grant execute on function convo._openai_text(jsonb) to convo_app, convo_service;
 -- A call: its name and arguments, and 8 for its frame. An image: 85 at detail low, else
 -- 765, what 1024 by 1024 pixels cost.
 create function convo._estimate_openai_parts(message jsonb) returns integer
-language sql immutable parallel safe
-return (
-    select
-        coalesce(sum(8 + convo.estimate_tokens(concat(
-            f.target ->> 'name', f.target ->> 'arguments', f.target ->> 'input'
-        ))), 0)
-    from (
-        select coalesce(c.call -> 'function', c.call -> 'custom') as target
-        from jsonb_path_query(
-                _estimate_openai_parts.message, '$.tool_calls[*]'
-            ) as c (call)
-        union all
-        select _estimate_openai_parts.message -> 'function_call'
-        where jsonb_typeof(_estimate_openai_parts.message -> 'function_call') = 'object'
-    ) as f
-) + (
-    select
-        coalesce(
-            sum(case when p.part #>> '{image_url,detail}' = 'low' then 85 else 765 end),
-            0
-        )
-    from jsonb_path_query(
-            _estimate_openai_parts.message, '$.content[*] ? (@.type == "image_url")'
-        ) as p (part)
-);
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tokens integer := 0;
+begin
+    if _estimate_openai_parts.message ?| array['tool_calls', 'function_call'] then
+        tokens := (
+            select
+                coalesce(sum(8 + convo.estimate_tokens(concat(
+                    f.target ->> 'name', f.target ->> 'arguments', f.target ->> 'input'
+                ))), 0)
+            from (
+                select coalesce(c.call -> 'function', c.call -> 'custom') as target
+                from jsonb_path_query(
+                        _estimate_openai_parts.message, '$.tool_calls[*]'
+                    ) as c (call)
+                union all
+                select _estimate_openai_parts.message -> 'function_call'
+                where jsonb_typeof(_estimate_openai_parts.message -> 'function_call')
+                    = 'object'
+            ) as f
+        );
+    end if;
+    if jsonb_typeof(_estimate_openai_parts.message -> 'content') = 'array' then
+        tokens := tokens + (
+            select
+                coalesce(sum(
+                    case when p.part #>> '{image_url,detail}' = 'low' then 85 else 765 end
+                ), 0)
+            from jsonb_path_query(
+                    _estimate_openai_parts.message,
+                    '$.content[*] ? (@.type == "image_url")'
+                ) as p (part)
+        );
+    end if;
+    return tokens;
+end
+$$;
 
 comment on function convo._estimate_openai_parts(jsonb) is
 'The tokens of calls and images in an OpenAI chat message.';
@@ -2501,38 +2536,27 @@ as $$
 declare
     message constant jsonb := convo._readable(_read_openai.payload);
     content constant jsonb := nullif(message -> 'content', 'null');
-    calls constant jsonb := nullif(message -> 'tool_calls', 'null');
+    -- No calls: some providers write [] for it.
+    calls constant jsonb := nullif(nullif(message -> 'tool_calls', 'null'), '[]');
     role constant text := message ->> 'role';
+    has_bad_part boolean;
+    has_bad_call boolean;
     reason text;
     parsed convo._parsed_message;
 begin
-    reason := case
-        when jsonb_typeof(message) <> 'object' then 'not an object'
-        when jsonb_typeof(message -> 'role') is distinct from 'string'
-            then 'role is not a string'
-        when role not in (
-            'system', 'developer', 'user', 'assistant', 'tool', 'function'
-        ) then 'unknown role'
-        when content is null and role <> 'assistant' then 'content is missing'
-        when jsonb_typeof(content) not in ('string', 'array')
-            then 'content is neither a string nor an array'
-        when content = '[]' then 'content is empty'
-        when jsonb_typeof(content) = 'array' and exists (
+    -- Sub-selects stand alone: within an expression each would start an executor, also
+    -- where there is nothing to look at.
+    if jsonb_typeof(content) = 'array' then
+        has_bad_part := exists (
             select
             from jsonb_array_elements(content) as p (part)
             where jsonb_typeof(p.part -> 'type') is distinct from 'string'
                 or p.part ->> 'type' in ('text', 'refusal')
                 and jsonb_typeof(p.part -> (p.part ->> 'type')) is distinct from 'string'
-        ) then 'a content part is not valid'
-        when role = 'tool' and coalesce(message ->> 'tool_call_id', '') = ''
-            then 'tool_call_id is missing'
-        when role = 'function' and coalesce(message ->> 'name', '') = ''
-            then 'name is missing'
-        when role <> 'assistant' and calls is not null
-            then 'only an assistant message has tool_calls'
-        when jsonb_typeof(calls) <> 'array' or calls = '[]'
-            then 'tool_calls is not an array of calls'
-        when calls is not null and exists (
+        );
+    end if;
+    if jsonb_typeof(calls) = 'array' then
+        has_bad_call := exists (
             select
             from jsonb_array_elements(calls) as c (call)
             cross join lateral (
@@ -2545,13 +2569,45 @@ begin
                     jsonb_typeof(f.target -> 'arguments'),
                     jsonb_typeof(f.target -> 'input')
                 ) is distinct from 'string'
-        ) then 'a tool call has no id, name or arguments'
-        when jsonb_typeof(message -> 'function_call') not in ('object', 'null')
-            or message #>> '{function_call,name}' = ''
-            or jsonb_typeof(message -> 'function_call') = 'object'
-            and jsonb_typeof(message #> '{function_call,arguments}')
+        );
+        parsed.call_ids := array(
+            select c.call ->> 'id'
+            from jsonb_array_elements(calls) with ordinality as c (call, n)
+            order by c.n
+        );
+    end if;
+    reason := case
+        when jsonb_typeof(message) <> 'object' then 'not an object'
+        when jsonb_typeof(message -> 'role') is distinct from 'string'
+            then 'role is not a string'
+        when role not in (
+            'system', 'developer', 'user', 'assistant', 'tool', 'function'
+        ) then 'unknown role'
+        when content is null and role <> 'assistant' then 'content is missing'
+        when jsonb_typeof(content) not in ('string', 'array')
+            then 'content is neither a string nor an array'
+        when content = '[]' then 'content is empty'
+        when has_bad_part then 'a content part is not valid'
+        when jsonb_typeof(message -> 'refusal') not in ('string', 'null')
+            then 'refusal is not a string'
+        when role = 'tool' and (
+            coalesce(message ->> 'tool_call_id', '') = ''
+            or jsonb_typeof(message -> 'tool_call_id') <> 'string'
+        ) then 'tool_call_id is missing or not a string'
+        when role = 'function' and (
+            coalesce(message ->> 'name', '') = ''
+            or jsonb_typeof(message -> 'name') <> 'string'
+        ) then 'name is missing or not a string'
+        when role <> 'assistant'
+            and coalesce(calls, nullif(message -> 'function_call', 'null')) is not null
+            then 'only an assistant message has calls'
+        when jsonb_typeof(calls) <> 'array' then 'tool_calls is not an array'
+        when has_bad_call then 'a tool call has no id, name or arguments'
+        when jsonb_typeof(message -> 'function_call') <> 'null' and (
+            coalesce(message #>> '{function_call,name}', '') = ''
+            or jsonb_typeof(message #> '{function_call,arguments}')
                 is distinct from 'string'
-            then 'function_call is not valid'
+        ) then 'function_call is not valid'
     end;
     if reason is not null then
         perform convo._fail('PC050', jsonb_build_object(
@@ -2567,15 +2623,9 @@ begin
     parsed.content := coalesce(convo._openai_text(content), message ->> 'refusal');
     parsed.payload := _read_openai.payload;
     -- The older function calls have no ids: their name stands for one.
-    parsed.call_ids := case
-        when calls is not null then array(
-            select c.call ->> 'id'
-            from jsonb_array_elements(calls) with ordinality as c (call, n)
-            order by c.n
-        )
-        when message #>> '{function_call,name}' is not null
-            then array['function_call:' || (message #>> '{function_call,name}')]
-    end;
+    if message #>> '{function_call,name}' is not null and calls is null then
+        parsed.call_ids := array['function_call:' || (message #>> '{function_call,name}')];
+    end if;
     parsed.result_ids := case role
         when 'tool' then array[message ->> 'tool_call_id']
         when 'function' then array['function_call:' || (message ->> 'name')]
@@ -2708,11 +2758,10 @@ begin
     cross join lateral (
         select w.id as call_id, m.group_seq, m.seq
         from convo.message as m
-        where m.tenant_id = tenant
-            and m.conversation_id = _open_calls.conversation_id
-            and m.call_ids @> array[w.id]
-            and m.deleted_at is null
-            and cardinality(array_positions(m.call_ids, w.id)) > (
+        -- once for each of its calls with this id that has no result
+        cross join generate_series(
+            1,
+            cardinality(array_positions(m.call_ids, w.id)) - (
                 select coalesce(sum(cardinality(array_positions(a.result_ids, w.id))), 0)
                 from convo.message as a
                 where a.tenant_id = tenant
@@ -2721,6 +2770,11 @@ begin
                     and a.deleted_at is null
                     and a.role <> 'system'
             )
+        )
+        where m.tenant_id = tenant
+            and m.conversation_id = _open_calls.conversation_id
+            and m.call_ids @> array[w.id]
+            and m.deleted_at is null
         order by m.seq desc
         limit w.results
     ) as o
@@ -2836,11 +2890,11 @@ begin
     if json_typeof(result -> 'content') = 'array' then
         select '[' || string_agg(
             case
-                when p.place = 1 then convo._json_set(
-                    convo._json_set(p.part, 'type', '"text"'),
-                    'text', _replace_openai_text.text_value
+                when p.place is null then p.part::text
+                when p.part ->> 'type' = 'text' then convo._json_set(
+                    p.part, 'text', _replace_openai_text.text_value
                 )::text
-                else p.part::text
+                else '{"type":"text","text":' || _replace_openai_text.text_value || '}'
             end,
             ',' order by p.n
         ) || ']'
@@ -2876,7 +2930,8 @@ to convo_app, convo_service;
 -- _replace_text: a payload with other text, and all other values byte for byte.
 -- Of several text parts the first takes the new text, and the others go.
 -- The functions that take json apart fail on \u0000 and on half surrogate pairs, so
--- what begins an escape is hidden meanwhile, behind characters that occur nowhere.
+-- what begins an escape is hidden meanwhile, behind characters that occur nowhere; but
+-- for the escapes of ASCII, with which the name of a member can be written.
 -- out: null for null, so for a plain text message
 create function convo._replace_text(format text, payload json, content text)
 returns json
@@ -2893,7 +2948,9 @@ declare
         order by c.n
         limit 2
     );
-    hidden constant json := replace(replace(raw, '\\', marks[1]), '\u', marks[2]);
+    hidden constant json := regexp_replace(
+        replace(raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
+    );
     text_value constant text := to_json(_replace_text.content)::text;
 begin
     return replace(

@@ -28,19 +28,19 @@ $roles$;
 do $membership$
 declare
     role_name text;
+    right_needed text := 'member';
     set_option text := '';
 begin
-    if (select r.rolsuper from pg_catalog.pg_roles as r where r.rolname = current_user)
-    then
-        return;
-    end if;
     if current_setting('server_version_num')::integer >= 160000 then
+        right_needed := 'set';
         set_option := ' with set true, inherit false';
     end if;
     foreach role_name in array array['convo_owner', 'convo_search'] loop
-        execute pg_catalog.format(
-            'grant %I to %I%s', role_name, current_user, set_option
-        );
+        if not pg_catalog.pg_has_role(role_name, right_needed) then
+            execute pg_catalog.format(
+                'grant %I to %I%s', role_name, current_user, set_option
+            );
+        end if;
     end loop;
 end
 $membership$;

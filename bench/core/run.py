@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
@@ -37,6 +38,7 @@ LOGINS = {
 
 # Each read with the rows it returns: a message has 100 tokens.
 WINDOW, LAST = 45, 20
+NAIVE = "sum of the whole conversation, then filter"
 PLACE = "m.tenant_id = 'bench' and m.conversation_id = $1"
 READS = {
     "floor of token_window": (
@@ -48,7 +50,7 @@ READS = {
         "select seq, role, content, tokens from convo.token_window($1, $2)",
         WINDOW,
     ),
-    "sum of the whole conversation, then filter": (
+    NAIVE: (
         "select w.seq, w.role, w.content, w.tokens from ("
         "select m.*, sum(m.tokens) over (order by m.seq desc) as running_tokens"
         f" from convo.message as m where {PLACE} and m.deleted_at is null"
@@ -66,15 +68,17 @@ READS = {
 }
 FLOORS = {
     "token_window": "floor of token_window",
-    "sum of the whole conversation, then filter": "floor of token_window",
+    NAIVE: "floor of token_window",
     "last_messages": "floor of last_messages",
 }
 
 Connection = psycopg.Connection[tuple[object, ...]]
-Variants = Mapping[str, Callable[[], float]]
+Name = TypeVar("Name")
 
 
-def interleave(variants: Variants, rounds: int) -> dict[str, float]:
+def interleave(
+    variants: Mapping[Name, Callable[[], float]], rounds: int
+) -> dict[Name, float]:
     """Run all variants in turns. Return each one's median."""
     for run in variants.values():
         run()
@@ -156,8 +160,9 @@ class Bench:
 
     def run(self) -> None:
         """Print the whole report."""
-        version = self.admin.execute("show server_version").fetchone()
-        print(f"PostgreSQL {version[0] if version else '?'}, medians of {self.rounds}.")
+        row = self.admin.execute("show server_version").fetchone()
+        assert row is not None
+        print(f"PostgreSQL {row[0]}, medians of {self.rounds} turns.")
         self.windows()
         self.plans()
         self.appends()
@@ -172,26 +177,25 @@ class Bench:
         for size in sizes:
             self.admin.execute("call bench.make_conversations(1, %s, %s)", (size, size))
         self.admin.execute("vacuum analyze")
-        found: dict[int, dict[str, float]] = {}
-        naive = "sum of the whole conversation, then filter"
-        for size in sizes:
-            found[size] = interleave(
-                {
-                    name: self.read(self.app, name, size, 100)
-                    for name in READS
-                    if name != naive
-                },
-                self.rounds,
-            )
-            run = self.read(self.app, naive, size, 1 + 20_000 // size)
-            found[size] |= interleave({naive: run}, 3)
+        naive = {
+            (NAIVE, size): self.read(self.app, NAIVE, size, 1 + 20_000 // size)
+            for size in sizes
+        }
+        found = interleave(naive, 3)
+        reads = {
+            (name, size): self.read(self.app, name, size, 100)
+            for size in sizes
+            for name in READS
+            if name != NAIVE
+        }
+        found |= interleave(reads, self.rounds)
         rows = []
         for name in READS:
             floor = FLOORS.get(name, name)
             rows.append(
                 [
                     name,
-                    *(against(found[size][name], found[size][floor]) for size in sizes),
+                    *(against(found[name, size], found[floor, size]) for size in sizes),
                 ]
             )
         table(
@@ -207,7 +211,7 @@ class Bench:
         runs = {
             name: self.read(self.app, name, 10_000, 50)
             for name in (*FLOORS, *FLOORS.values())
-            if not name.startswith("sum")
+            if name != NAIVE
         }
         found = interleave(runs, self.rounds)
         self.app.execute("set plan_cache_mode = force_generic_plan")

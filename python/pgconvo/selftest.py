@@ -18,7 +18,7 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from .errors import AlreadyInTransaction, NotAllowed
+from .errors import AlreadyInTransaction, NotAllowed, PgconvoError
 
 ROLES = ("convo_app", "convo_service", "convo_maintainer")
 _BULK = 3000  # messages in the conversation whose plan is looked at
@@ -112,11 +112,12 @@ def run(conn: psycopg.Connection[Any]) -> Iterator[Result]:
     """Run all checks, one result after another. Nothing of them stays.
 
     The login must be allowed to SET ROLE to each of `ROLES`.
-    Raises AlreadyInTransaction, and NotAllowed when it may not.
+    Raises AlreadyInTransaction, NotAllowed, and PgconvoError when nothing is installed.
     """
     if conn.info.transaction_status != TransactionStatus.IDLE:
         raise AlreadyInTransaction("the self-test needs a connection outside any")
     with conn.transaction(force_rollback=True):
+        _require_installed(conn)
         _require_roles(conn)
         for check in CHECKS:
             started = time.perf_counter()
@@ -134,6 +135,15 @@ def run(conn: psycopg.Connection[Any]) -> Iterator[Result]:
                 mismatch = "no error", f"{error.sqlstate} {error.diag.message_primary}"
             name = (check.__doc__ or check.__name__).rstrip(".")
             yield Result(name, time.perf_counter() - started, *mismatch)
+
+
+def _require_installed(conn: psycopg.Connection[Any]) -> None:
+    query = "select from pg_namespace where nspname = 'convo'"
+    if conn.execute(query).rowcount == 0:
+        raise PgconvoError(
+            f"pgconvo isn't installed in database {conn.info.dbname}",
+            hint="Run `pgconvo migrate` first.",
+        )
 
 
 def _require_roles(conn: psycopg.Connection[Any]) -> None:

@@ -93,10 +93,17 @@ for delete to convo_maintainer using (
 comment on policy conversation_purge_delete on convo.conversation is
 'The purge deletes what is due and not held.';
 
-grant select, insert, delete on convo.conversation to convo_app, convo_service;
+grant select, delete on convo.conversation to convo_app, convo_service;
+grant insert (
+    tenant_id, conversation_id, user_id, title, system_prompt_sha256, retention_class,
+    policy, last_seq, message_count, token_total, body_count, body_tokens,
+    summary_through_seq, metadata, created_at, updated_at, archived_at, forked_from,
+    forked_at_seq
+) on convo.conversation to convo_app, convo_service;
 grant update (
     title, system_prompt_sha256, retention_class, policy, last_seq, message_count,
-    token_total, body_count, body_tokens, metadata, updated_at, archived_at
+    token_total, body_count, body_tokens, summary_through_seq, metadata, updated_at,
+    archived_at
 ) on convo.conversation to convo_app, convo_service;
 grant update (user_id, is_on_hold) on convo.conversation to convo_service;
 grant select on convo.conversation to convo_reader, convo_backup;

@@ -12,6 +12,7 @@ create table convo.conversation (
     token_total bigint not null default 0,
     body_count integer not null default 0,
     body_tokens bigint not null default 0,
+    summary_through_seq integer not null default 0,
     is_on_hold boolean not null default false,
     metadata jsonb not null default '{}',
     created_at timestamptz(3) not null,
@@ -37,6 +38,7 @@ create table convo.conversation (
     constraint conversation_policy_check check (length(policy) between 1 and 63),
     constraint conversation_counters_check check (
         last_seq >= message_count
+        and summary_through_seq between 0 and last_seq
         and message_count >= body_count
         and body_count >= 0
         and token_total >= body_tokens
@@ -73,9 +75,11 @@ comment on column convo.conversation.last_seq is
 comment on column convo.conversation.message_count is 'Live messages.';
 comment on column convo.conversation.token_total is 'Tokens of live messages.';
 comment on column convo.conversation.body_count is
-'Live messages other than system ones.';
+'Live messages that are neither system ones nor summarised.';
 comment on column convo.conversation.body_tokens is
-'Tokens of live messages other than system ones.';
+'Tokens of live messages that are neither system ones nor summarised.';
+comment on column convo.conversation.summary_through_seq is
+'What the newest summary covers: messages with this group_seq or less. 0: none.';
 comment on column convo.conversation.is_on_hold is
 'On legal hold: can''t be deleted, purged or erased.';
 comment on column convo.conversation.metadata is

@@ -54,6 +54,13 @@ def test_null_metadata_is_an_empty_object(ann):
     assert ann.get(ann.create(metadata=None))["metadata"] == {}
 
 
+@pytest.mark.parametrize("retention_class", [None, ""])
+def test_no_retention_class_is_the_standard_one(ann, retention_class):
+    row = ann.get(ann.create(retention_class=retention_class))
+
+    assert row["retention_class"] == "standard"
+
+
 def test_is_created_and_active_now_in_milliseconds(ann):
     row = ann.get(ann.create())
 
@@ -211,7 +218,6 @@ def test_is_for_writers_alone(as_role, login):
         {"title": "x" * 1001},
         {"policy": "x" * 64},
         {"retention_class": "x" * 64},
-        {"retention_class": ""},
         {"metadata": "[]"},
         {"metadata": '"text"'},
     ],
@@ -223,9 +229,7 @@ def test_what_does_not_fit_is_refused(ann, arguments):
 
 def test_metadata_over_64_kib_is_refused(ann):
     with pytest.raises(psycopg.errors.CheckViolation):
-        ann.create(
-            metadata="{" + ", ".join(f'"{i}": {i}' for i in range(10_000)) + "}"
-        )
+        ann.create(metadata="{" + ", ".join(f'"{i}": {i}' for i in range(10_000)) + "}")
 
 
 def test_a_nul_in_metadata_has_postgres_own_code(ann):

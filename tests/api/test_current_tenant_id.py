@@ -161,7 +161,9 @@ def test_a_login_can_not_change_its_pin(as_role, pin):
         app.conn.execute("delete from convo_private.tenant_login")
 
 
-def test_a_pinned_login_never_reaches_another_tenant(as_role, ann, conversation_id, pin):
+def test_a_pinned_login_never_reaches_another_tenant(
+    as_role, ann, conversation_id, pin
+):
     pin("gamma")
     app = as_role("test_app", "acme", "ann")
 

@@ -7,8 +7,12 @@ import pytest
 
 @pytest.fixture
 def ids(ann):
-    """Four conversations, oldest first."""
-    return [ann.create(title=f"number {n}") for n in range(4)]
+    """Four conversations, oldest first, each in a millisecond of its own."""
+    made = []
+    for n in range(4):
+        made.append(ann.create(title=f"number {n}"))
+        ann.conn.execute("select pg_sleep(0.002)")
+    return made
 
 
 def listed(caller, **arguments):

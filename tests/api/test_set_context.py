@@ -76,9 +76,7 @@ def test_the_statement_after_it_sees_the_tenants_rows(nobody, ann, conversation_
         ("acme", "x" * 256, "user_id"),
     ],
 )
-def test_refuses_what_is_empty_or_too_long(
-    nobody, fails, tenant_id, user_id, argument
-):
+def test_refuses_what_is_empty_or_too_long(nobody, fails, tenant_id, user_id, argument):
     with fails("22023", argument=argument):
         nobody.rows("set_context", tenant_id=tenant_id, user_id=user_id)
 

@@ -47,8 +47,7 @@ def read(definition: str) -> Body:
     arguments = {
         parameter.name
         for parameter in statement.parameters or ()
-        if parameter.mode
-        not in (modes.FUNC_PARAM_TABLE, modes.FUNC_PARAM_OUT)
+        if parameter.mode not in (modes.FUNC_PARAM_TABLE, modes.FUNC_PARAM_OUT)
     }
     if statement.sql_body is not None:
         return Body(name, arguments, list(nodes(statement.sql_body)))
@@ -174,7 +173,9 @@ def tables_in(statement: ast.Node, columns: dict[str, set[str]]) -> dict[str, st
     A name without a schema is that of a WITH query.
     """
     targets = {
-        id(node.relation) for node in walk(statement) if isinstance(node, ast.InsertStmt)
+        id(node.relation)
+        for node in walk(statement)
+        if isinstance(node, ast.InsertStmt)
     }
     return {
         node.alias.aliasname if node.alias else node.relname: node.relname
@@ -205,20 +206,21 @@ def unqualified_columns(conn: Connection) -> list[str]:
     return sorted(found)
 
 
-def unqualified_arguments(
-    conn: Connection, source: str | None = None
-) -> list[str]:
+def unqualified_arguments(conn: Connection, source: str | None = None) -> list[str]:
     """Arguments that a body names without the function's name before them."""
     texts = [source] if source else [f.read_text() for f in SOURCES.rglob("*.sql")]
     read_here = [body for text in texts for body in from_source(text)]
-    found = {
-        f"{body.name}: {dotted(node)[0]}"
-        for body in read_here
-        for node in walk(tuple(body.statements))
-        if isinstance(node, ast.ColumnRef) and dotted(node)[0] in body.arguments
-        # an alias of the same name is qualified too
-        and (len(node.fields) == 1)
-    }
+    found = set()
+    for body in read_here:
+        for statement in body.statements:
+            tables = {n.aliasname for n in walk(statement) if isinstance(n, ast.Alias)}
+            found |= {
+                f"{body.name}: {dotted(node)[0]}"
+                for node in walk(statement)
+                if isinstance(node, ast.ColumnRef)
+                and dotted(node)[0] in body.arguments
+                and (len(node.fields) == 1 or dotted(node)[0] not in tables)
+            }
     if source is None:
         missing = {body.name for body in from_catalog(conn)} - {
             body.name for body in read_here

@@ -20,7 +20,9 @@ RULES: dict[str, Rule] = {}
 
 SCHEMAS = "('convo'::regnamespace, 'convo_private'::regnamespace)"
 # The ledger of migrations and the rules for logins belong to no tenant.
-UNFENCED = "('convo.schema_migration'::regclass, 'convo_private.tenant_login'::regclass)"
+UNFENCED = (
+    "('convo.schema_migration'::regclass, 'convo_private.tenant_login'::regclass)"
+)
 TENANT_TABLES = f"""
     select c.oid, c.oid::regclass::text as name
     from pg_class as c
@@ -37,7 +39,7 @@ def rule(function: Rule) -> Rule:
 
 
 def lines(conn: Connection, query: str) -> list[str]:
-    rows = conn.execute(query).fetchall()  # type: ignore[arg-type]
+    rows = conn.execute(query).fetchall()
     return sorted(" ".join(str(value) for value in row) for row in rows)
 
 
@@ -123,7 +125,9 @@ def policies(conn: Connection) -> list[tuple[str, str, bool, str, list[str], str
 
 @rule
 def policies_read_the_context_once_a_statement(conn: Connection) -> list[str]:
-    bare = re.compile(r"(?<!SELECT )convo\.current_(tenant|user)_id\(\)|current_setting")
+    bare = re.compile(
+        r"(?<!SELECT )convo\.current_(tenant|user)_id\(\)|current_setting"
+    )
     return [
         f"{table} {name}"
         for name, table, _, _, _, using, check in policies(conn)
@@ -143,17 +147,15 @@ def policies_that_write_have_an_explicit_check(conn: Connection) -> list[str]:
 @rule
 def only_search_and_backup_see_all_tenants(conn: Connection) -> list[str]:
     """And the purge, which may read nothing here, notes what it did in all of them."""
-    fenced = {name for (_, name) in conn.execute(TENANT_TABLES)}  # type: ignore[arg-type]
+    fenced = {name for (_, name) in conn.execute(TENANT_TABLES)}
     return [
         f"{table} {name}"
         for name, table, permissive, _, roles, using, check in policies(conn)
         if permissive
         and table in fenced
         and (
-            using == "true"
-            and not {"convo_search", "convo_backup"}.issuperset(roles)
-            or check == "true"
-            and roles != ["convo_maintainer"]
+            (using == "true" and not {"convo_search", "convo_backup"}.issuperset(roles))
+            or (check == "true" and roles != ["convo_maintainer"])
         )
     ]
 
@@ -374,7 +376,12 @@ def no_role_changes_how_names_or_rows_are_found(conn: Connection) -> list[str]:
         cross join unnest(s.setconfig) as c (setting)
         where split_part(c.setting, '=', 1) in ('search_path', 'row_security', 'role')
             and s.setdatabase in (
-                0, (select d.oid from pg_database as d where d.datname = current_database())
+                0,
+                (
+                    select d.oid
+                    from pg_database as d
+                    where d.datname = current_database()
+                )
             )
         """,
     )
@@ -464,7 +471,9 @@ def plpgsql_is_pinned_and_prefers_columns(conn: Connection) -> list[str]:
         where f.lanname = 'plpgsql'
             and (
                 f.prokind <> 'p'
-                and f.proconfig is distinct from array['search_path=pg_catalog, pg_temp']
+                and f.proconfig is distinct from array[
+                    'search_path=pg_catalog, pg_temp'
+                ]
                 or f.prosrc !~ '^\\s*#variable_conflict use_column\\n'
             )
         """,
@@ -487,7 +496,9 @@ def sql_is_bound_at_creation_and_can_be_inlined(conn: Connection) -> list[str]:
 @rule
 def context_is_stable(conn: Connection) -> list[str]:
     """An immutable function would keep another tenant's value in a plan."""
-    reads = r"current_setting|current_(tenant|user)_id|_require_tenant|session_user|now\("
+    reads = (
+        r"current_setting|current_(tenant|user)_id|_require_tenant|session_user|now\("
+    )
     return lines(
         conn,
         f"""
@@ -505,9 +516,7 @@ def context_is_stable(conn: Connection) -> list[str]:
 
 @rule
 def nothing_is_leakproof(conn: Connection) -> list[str]:
-    return lines(
-        conn, f"select f.name from ({FUNCTIONS}) as f where f.proleakproof"
-    )
+    return lines(conn, f"select f.name from ({FUNCTIONS}) as f where f.proleakproof")
 
 
 @rule

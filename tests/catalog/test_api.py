@@ -1,4 +1,4 @@
-"""What callers may rely on: the signatures in api.txt, and errors that are explained."""
+"""What callers may rely on: the signatures in api.txt, and explained errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 API = Path(__file__).with_name("api.txt")
 ROOT = Path(__file__).parents[2]
 HINT = (
-    "A caller may rely on every line of tests/catalog/api.txt: give a changed function"
-    " the suffix _v2 and keep the old one as a shim. Once that is done, or if the change"
-    " is announced: ACCEPT_API=1 make test-one T=tests/catalog/test_api.py"
+    "Callers rely on every line of tests/catalog/api.txt: give a changed function the"
+    " suffix _v2 and keep the old one as a shim. When that is done, or the change is"
+    " announced: ACCEPT_API=1 make test-one T=tests/catalog/test_api.py"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from uuid import UUID
 
 import psycopg
@@ -53,14 +54,48 @@ def test_goes_by_index(name, random_page_cost, log_in, reads):
 
 
 @pytest.mark.parametrize("random_page_cost", ["1.1", "4"])
-def test_a_list_of_one_user_reads_no_other_users(random_page_cost, log_in, reads):
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+def test_a_list_of_one_user_reads_no_other_users(
+    mode, random_page_cost, log_in, explain
+):
+    """23 of 5,023 in the tenant; an index of the tenant alone would be 40 blocks."""
     conn = log_in()
     conn.execute(f"set local random_page_cost = {random_page_cost}")
-    for _ in range(7):
-        with reads(conn) as read:
-            rows = conn.execute("select * from convo.list_conversations()").fetchall()
-        assert len(rows) == 23
-        assert read["conversation"] == {"sequential": 0, "index": 23}
+    call = "convo.list_conversations(page_size => $1)"
+    explain(conn, call, "int", 30, mode=mode)  # what is read once a session
+    plan = explain(conn, call, "int", 30, mode=mode)
+    assert plan.rows == 23
+    assert plan.is_inlined()
+    assert plan.read("conversation") == 23
+    assert plan.root["Shared Hit Blocks"] + plan.root["Shared Read Blocks"] <= 15
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from convo.token_window(%(id)s, 50000)",
+        "select * from convo.last_messages(%(id)s, 500)",
+        "select * from convo.list_messages(%(id)s, page_size => 500)",
+        "select * from convo.list_conversations()",
+        "select convo.delete_messages(%(id)s, 99501)",
+        "select convo.append_message(%(id)s, 'user', 'x')",
+        "select * from convo.append_messages(%(id)s, %(batch)s)",
+        "select * from convo.message where conversation_id = %(id)s and seq <= 500",
+    ],
+)
+def test_who_is_asking_is_worked_out_once_a_statement(query, plans_db):
+    """Policies that call the context's functions for each row would show here."""
+    plans_db.execute("set local track_functions = 'all'")
+    plans_db.execute("set local role test_app")
+    plans_db.execute("select convo.set_context('acme', 'ann')")
+    batch = json.dumps([{"role": "user", "content": "x"}] * 500)
+    plans_db.execute(query, {"id": BIG, "batch": batch})
+    rows = plans_db.execute(
+        "select funcname, calls from pg_stat_xact_user_functions"
+        " where funcname like 'current_%_id'"
+    ).fetchall()
+    assert len(rows) == 2
+    assert all(calls <= 15 for _, calls in rows), rows
 
 
 @pytest.mark.parametrize("random_page_cost", ["1.1", "4"])

@@ -19,27 +19,25 @@ COMMAND = [sys.executable, "-c", "from pgconvo.cli import app; app()"]
 
 
 @pytest.fixture(scope="module")
-def pgconvo(bindir, tmp_path_factory):
+def pgconvo(bindir):
     """Run the command with a kept server of the module's own."""
-    home = tmp_path_factory.mktemp("home")
-    if os.geteuid() == 0:  # the server runs as another user then
-        for folder in (home, *home.parents[:2]):
-            folder.chmod(0o755)
-    environ = {**os.environ, "PGBIN": str(bindir), "PGCONVO_HOME": str(home)}
-    environ.pop("PGCONVO_DSN", None)
-    environ.pop("COLUMNS", None)
+    # Not below pytest's folder, which is closed to the user that root becomes.
+    with server._folder(server._unprivileged(), None) as home:
+        environ = {**os.environ, "PGBIN": str(bindir), "PGCONVO_HOME": str(home)}
+        for name in ("PGCONVO_DSN", "COLUMNS"):
+            environ.pop(name, None)
 
-    def run(*args, **more):
-        return subprocess.run(
-            [*COMMAND, *map(str, args)],
-            env={**environ, **more},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        def run(*args, **more):
+            return subprocess.run(
+                [*COMMAND, *map(str, args)],
+                env={**environ, **more},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
 
-    yield run
-    assert run("server", "stop").returncode == 0
+        yield run
+        assert run("server", "stop").returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +66,9 @@ def test_window_keeps_what_fits(shown):
 
 
 def test_last_messages_and_list(shown):
-    assert [row[0] for row in rows(shown, "Read the last 4")] == "9 10 11 12".split()
+    assert [row[0] for row in rows(shown, "Read the last 4")] == list(
+        map(str, range(9, 13))
+    )
     assert rows(shown, "List the conv")[0][:3] == ["Where is my order?", "12", "203"]
 
 

@@ -11,12 +11,19 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgconvo import selftest
-from pgconvo.errors import AlreadyInTransaction, NotAllowed
+from pgconvo.errors import AlreadyInTransaction
 
-TABLES = (
-    "conversation message message_revision idempotency_key prompt tombstone "
-    "retention_policy purge_run audit"
-).split()
+TABLES = [
+    "conversation",
+    "message",
+    "message_revision",
+    "idempotency_key",
+    "prompt",
+    "tombstone",
+    "retention_policy",
+    "purge_run",
+    "audit",
+]
 
 
 @pytest.fixture
@@ -93,9 +100,9 @@ def test_login_that_may_not_set_role(pgconvo, dsn):
     done = pgconvo("selftest", make_conninfo(dsn, user="test_app"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "Error: test_app may not SET ROLE to convo_service, convo_maintainer | Run it as"
-        " a superuser, or first as one: grant convo_service, convo_maintainer"
-        " to test_app\n"
+        "Error: test_app may not SET ROLE to convo_service, convo_maintainer"
+        " | Run it as a superuser, or first as one:"
+        " grant convo_service, convo_maintainer to test_app\n"
     )
 
 
@@ -120,11 +127,4 @@ def test_needs_the_connection_for_itself(db):
 def test_empty_database(pgconvo, make_database):
     done = pgconvo("selftest", make_database())
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("Error: ")
-
-
-def test_not_installed_at_all(db):
-    with db.cursor() as cursor:
-        cursor.execute("set role test_nobody")
-    with pytest.raises(NotAllowed, match="may not SET ROLE"):
-        next(selftest.run(db))
+    assert done.stderr.startswith("Error: pgconvo isn't installed in database test_")

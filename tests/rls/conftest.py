@@ -13,7 +13,10 @@ from psycopg.types.string import TextLoader
 
 from . import world as worlds
 
-LOGINS = {"rls_pinned": "convo_app", "rls_two": "convo_app, convo_service, convo_reader"}
+LOGINS = {
+    "rls_pinned": "convo_app",
+    "rls_two": "convo_app, convo_service, convo_reader",
+}
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +27,8 @@ def world(pg_template, make_database) -> worlds.World:
         for login, groups in LOGINS.items():
             conn.execute(f"create role {login} login in role {groups}")
         conn.execute(
-            "insert into convo_private.tenant_login values ('rls_pinned', 'pinned', 'a')"
+            "insert into convo_private.tenant_login"
+            " values ('rls_pinned', 'pinned', 'a')"
         )
     return worlds.create(dsn)
 

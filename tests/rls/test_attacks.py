@@ -109,7 +109,9 @@ def test_planted_operators_and_functions_change_nothing(world, act, functions, l
         conn.execute(f"set local role {login}")
         if login != "test_maintainer":
             conn.execute("select convo.set_context('b', 'ann')")
-            seen = conn.execute("select distinct tenant_id from convo.message").fetchall()
+            seen = conn.execute(
+                "select distinct tenant_id from convo.message"
+            ).fetchall()
             assert seen == [("b",)]
         for name in sorted(MAY_CALL[login]):
             got = attempt(conn, call(functions, name, world.things[VICTIM].live))
@@ -181,8 +183,9 @@ def test_errors_hold_no_values(world, act, login):
             for table in ("conversation", "message", "prompt", "idempotency_key")
         ],
         "23503": [
-            "insert into convo.idempotency_key select tenant_id, gen_random_uuid(), key,"
-            " user_id, first_seq, last_seq, sha256, created_at"
+            "insert into convo.idempotency_key"
+            " select tenant_id, gen_random_uuid(), key, user_id, first_seq, last_seq,"
+            " sha256, created_at"
             " from convo.idempotency_key limit 1",
             "update convo.conversation set system_prompt_sha256 = sha256('x')",
             "delete from convo.prompt",
@@ -210,7 +213,10 @@ def test_errors_of_functions_hold_ids_and_numbers_only(world, act):
         ("append_message(%s, %s, 'x')", (ann.live, text)),
         ("append_message(%s, 'user', %s, -1)", (ann.live, text)),
         ("append_message(%s, 'user', %s, expected_seq => 99)", (ann.live, text)),
-        ("append_message(%s, 'user', 'other', idempotency_key => %s)", (ann.live, text)),
+        (
+            "append_message(%s, 'user', 'other', idempotency_key => %s)",
+            (ann.live, text),
+        ),
         ("append_messages(%s, to_json(%s::text))", (ann.live, text)),
         ("append_messages(%s, json_build_object('role', %s::text))", (ann.live, text)),
         ("append_message(%s, 'user', 'x', model => repeat(%s, 99))", (ann.live, text)),
@@ -236,9 +242,9 @@ def test_another_tenants_keys_are_free(world, act):
     with act("postgres") as conn:
         rows = {
             table: conn.execute(
-                sql.SQL("select row_to_json(t)::text from {} as t where {} limit 1").format(
-                    name_of(table), whose(world, table, *VICTIM)
-                )
+                sql.SQL(
+                    "select row_to_json(t)::text from {} as t where {} limit 1"
+                ).format(name_of(table), whose(world, table, *VICTIM))
             ).fetchone()[0]
             for table in world.tables
         }
@@ -259,7 +265,9 @@ def test_another_tenants_keys_are_free(world, act):
                 conn.execute("set constraints all deferred")
                 conn.execute(prompt)
                 row = re.sub(
-                    r'"system_prompt_sha256":"[^"]*"', '"system_prompt_sha256":null', row
+                    r'"system_prompt_sha256":"[^"]*"',
+                    '"system_prompt_sha256":null',
+                    row,
                 )
             for conflict in ("", "on conflict do nothing"):
                 query = sql.SQL(insert).format(
@@ -328,26 +336,7 @@ def test_functions_hold_no_advisory_locks(world, act, functions):  # noqa: F811
             except psycopg.Error:
                 conn.execute("rollback to s")
             locks = conn.execute(
-                "select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+                "select from pg_locks"
+                " where locktype = 'advisory' and pid = pg_backend_pid()"
             )
             assert locks.rowcount == 0, name
-
-
-def test_a_conversation_in_a_column_can_t_be_forged(world, act):
-    """A record made up by the caller opens no row: the helpers are invokers."""
-    with act("postgres") as conn:
-        row = conn.execute(
-            "select row_to_json(c)::text from convo.conversation as c"
-            " where c.conversation_id = %s",
-            (world.things[VICTIM].live,),
-        ).fetchone()[0]
-    for person in (BOB, OTHER):
-        with act("test_app", *person) as conn:
-            got = attempt(
-                conn,
-                "select convo._find_message("
-                "json_populate_record(null::convo.conversation, %s), 1)",
-                row,
-            )
-            assert got.code == "PC002"
-            assert secret(*VICTIM) not in str(got)

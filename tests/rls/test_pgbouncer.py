@@ -65,7 +65,9 @@ def pooled(request, world):
     pgbouncer = find_pgbouncer()
     with_prepared = request.param == "with prepared"
     if with_prepared and version_of(pgbouncer) < PREPARED:
-        pytest.skip("this pgbouncer is older than 1.21 and keeps no prepared statements")
+        pytest.skip(
+            "this pgbouncer is older than 1.21 and keeps no prepared statements"
+        )
     server = conninfo_to_dict(world.dsn)
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))

@@ -1,4 +1,7 @@
-"""Every table, against everybody who isn't its rows' owner: generated from the catalogs."""
+"""Every table, against everybody who isn't its rows' owner.
+
+Generated from the catalogs: a new table is under every test from the day it appears.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +58,9 @@ def privileges(conn, table: str, columns: list[str], privilege: str) -> list[str
 def rows_of_victim(world, conn, table):
     """The rows as JSON and where they are."""
     return conn.execute(
-        sql.SQL("select row_to_json(t)::text, t.ctid::text from {} as t where {}").format(
-            name_of(table), whose(world, table, *VICTIM)
-        )
+        sql.SQL(
+            "select row_to_json(t)::text, t.ctid::text from {} as t where {}"
+        ).format(name_of(table), whose(world, table, *VICTIM))
     ).fetchall()
 
 
@@ -165,7 +168,7 @@ def test_everybody_reads_their_own_and_no_more(world, act, reader):
 
 
 def writes(world, table, updatable, row):
-    """Statements that would change or plant the victim's rows, and what each may give."""
+    """Statements that would change or plant the victim's rows; if each must fail."""
     columns = world.tables[table]
     populate = sql.SQL("select * from json_populate_record(null::{}, {})").format(
         name_of(table), row
@@ -188,7 +191,8 @@ def writes(world, table, updatable, row):
     }
     nothing = [
         "delete from {table} where {victim}",
-        "delete from {table} as t using {table} as o where t.ctid = o.ctid and {victim_o}",
+        "delete from {table} as t using {table} as o"
+        " where t.ctid = o.ctid and {victim_o}",
         "update {table} set {column} = {column} where {victim}",
         "update {table} as t set {column} = o.{column} from {table} as o"
         " where t.ctid = o.ctid and {victim_o}",
@@ -243,7 +247,7 @@ def keys(world, act):
                 where k.contype = 'p'
                 """
             ).fetchall()
-        KEYS.update({table: columns for table, columns in rows})
+        KEYS.update(dict(rows))
 
 
 WRITERS = [

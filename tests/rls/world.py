@@ -142,7 +142,7 @@ def create(dsn: str) -> World:
             having 'tenant_id' = any (array_agg(a.attname::text))
             """
         ).fetchall()
-        world.tables = {name: columns for name, columns in sorted(rows)}
+        world.tables = dict(sorted(rows))
         del world.tables["convo_private.tenant_login"]
         for tenant, user in PEOPLE:
             with conn.transaction():
@@ -155,7 +155,7 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
     text = secret(tenant, user)
 
     def call(query: str, *parameters: Any) -> Any:
-        row = conn.execute(f"select convo.{query}", parameters).fetchone()  # type: ignore[arg-type]
+        row = conn.execute(f"select convo.{query}", parameters).fetchone()
         assert row is not None
         return row[0]
 
@@ -173,7 +173,9 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
         return made
 
     call("set_context(%s, %s)", tenant, user)
-    things = Things(conversation(), conversation(), conversation("short"), conversation())
+    things = Things(
+        conversation(), conversation(), conversation("short"), conversation()
+    )
     function = {"name": "f", "arguments": f'"{text}"'}
     calls = [{"id": text, "type": "function", "function": function}]
     batch = [

@@ -9,19 +9,20 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    claims text := nullif(current_setting('request.jwt.claims', true), '');
+    claims constant text := nullif(current_setting('request.jwt.claims', true), '');
+    is_from_claims boolean := false;
 begin
-    if claims is not null
-        and (
-            nullif(claims::json ->> 'tenant_id', '') is not null
-            or nullif(claims::json ->> 'sub', '') is not null
-            and exists (
+    if claims is not null then
+        is_from_claims := nullif(claims::json ->> 'tenant_id', '') is not null;
+        if not is_from_claims and nullif(claims::json ->> 'sub', '') is not null then
+            is_from_claims := exists (
                 select
                 from convo_private.tenant_login as l
                 where l.role_name = session_user and l.mode = 'pinned'
-            )
-        )
-    then
+            );
+        end if;
+    end if;
+    if is_from_claims then
         return nullif(claims::json ->> 'sub', '');
     end if;
     return nullif(current_setting('convo.user_id', true), '');

@@ -20,11 +20,10 @@ begin
     cross join lateral (
         select w.id as call_id, m.group_seq, m.seq
         from convo.message as m
-        where m.tenant_id = tenant
-            and m.conversation_id = _open_calls.conversation_id
-            and m.call_ids @> array[w.id]
-            and m.deleted_at is null
-            and cardinality(array_positions(m.call_ids, w.id)) > (
+        -- once for each of its calls with this id that has no result
+        cross join generate_series(
+            1,
+            cardinality(array_positions(m.call_ids, w.id)) - (
                 select coalesce(sum(cardinality(array_positions(a.result_ids, w.id))), 0)
                 from convo.message as a
                 where a.tenant_id = tenant
@@ -33,6 +32,11 @@ begin
                     and a.deleted_at is null
                     and a.role <> 'system'
             )
+        )
+        where m.tenant_id = tenant
+            and m.conversation_id = _open_calls.conversation_id
+            and m.call_ids @> array[w.id]
+            and m.deleted_at is null
         order by m.seq desc
         limit w.results
     ) as o

@@ -10,38 +10,27 @@ as $$
 declare
     message constant jsonb := convo._readable(_read_openai.payload);
     content constant jsonb := nullif(message -> 'content', 'null');
-    calls constant jsonb := nullif(message -> 'tool_calls', 'null');
+    -- No calls: some providers write [] for it.
+    calls constant jsonb := nullif(nullif(message -> 'tool_calls', 'null'), '[]');
     role constant text := message ->> 'role';
+    has_bad_part boolean;
+    has_bad_call boolean;
     reason text;
     parsed convo._parsed_message;
 begin
-    reason := case
-        when jsonb_typeof(message) <> 'object' then 'not an object'
-        when jsonb_typeof(message -> 'role') is distinct from 'string'
-            then 'role is not a string'
-        when role not in (
-            'system', 'developer', 'user', 'assistant', 'tool', 'function'
-        ) then 'unknown role'
-        when content is null and role <> 'assistant' then 'content is missing'
-        when jsonb_typeof(content) not in ('string', 'array')
-            then 'content is neither a string nor an array'
-        when content = '[]' then 'content is empty'
-        when jsonb_typeof(content) = 'array' and exists (
+    -- Sub-selects stand alone: within an expression each would start an executor, also
+    -- where there is nothing to look at.
+    if jsonb_typeof(content) = 'array' then
+        has_bad_part := exists (
             select
             from jsonb_array_elements(content) as p (part)
             where jsonb_typeof(p.part -> 'type') is distinct from 'string'
                 or p.part ->> 'type' in ('text', 'refusal')
                 and jsonb_typeof(p.part -> (p.part ->> 'type')) is distinct from 'string'
-        ) then 'a content part is not valid'
-        when role = 'tool' and coalesce(message ->> 'tool_call_id', '') = ''
-            then 'tool_call_id is missing'
-        when role = 'function' and coalesce(message ->> 'name', '') = ''
-            then 'name is missing'
-        when role <> 'assistant' and calls is not null
-            then 'only an assistant message has tool_calls'
-        when jsonb_typeof(calls) <> 'array' or calls = '[]'
-            then 'tool_calls is not an array of calls'
-        when calls is not null and exists (
+        );
+    end if;
+    if jsonb_typeof(calls) = 'array' then
+        has_bad_call := exists (
             select
             from jsonb_array_elements(calls) as c (call)
             cross join lateral (
@@ -54,13 +43,45 @@ begin
                     jsonb_typeof(f.target -> 'arguments'),
                     jsonb_typeof(f.target -> 'input')
                 ) is distinct from 'string'
-        ) then 'a tool call has no id, name or arguments'
-        when jsonb_typeof(message -> 'function_call') not in ('object', 'null')
-            or message #>> '{function_call,name}' = ''
-            or jsonb_typeof(message -> 'function_call') = 'object'
-            and jsonb_typeof(message #> '{function_call,arguments}')
+        );
+        parsed.call_ids := array(
+            select c.call ->> 'id'
+            from jsonb_array_elements(calls) with ordinality as c (call, n)
+            order by c.n
+        );
+    end if;
+    reason := case
+        when jsonb_typeof(message) <> 'object' then 'not an object'
+        when jsonb_typeof(message -> 'role') is distinct from 'string'
+            then 'role is not a string'
+        when role not in (
+            'system', 'developer', 'user', 'assistant', 'tool', 'function'
+        ) then 'unknown role'
+        when content is null and role <> 'assistant' then 'content is missing'
+        when jsonb_typeof(content) not in ('string', 'array')
+            then 'content is neither a string nor an array'
+        when content = '[]' then 'content is empty'
+        when has_bad_part then 'a content part is not valid'
+        when jsonb_typeof(message -> 'refusal') not in ('string', 'null')
+            then 'refusal is not a string'
+        when role = 'tool' and (
+            coalesce(message ->> 'tool_call_id', '') = ''
+            or jsonb_typeof(message -> 'tool_call_id') <> 'string'
+        ) then 'tool_call_id is missing or not a string'
+        when role = 'function' and (
+            coalesce(message ->> 'name', '') = ''
+            or jsonb_typeof(message -> 'name') <> 'string'
+        ) then 'name is missing or not a string'
+        when role <> 'assistant'
+            and coalesce(calls, nullif(message -> 'function_call', 'null')) is not null
+            then 'only an assistant message has calls'
+        when jsonb_typeof(calls) <> 'array' then 'tool_calls is not an array'
+        when has_bad_call then 'a tool call has no id, name or arguments'
+        when jsonb_typeof(message -> 'function_call') <> 'null' and (
+            coalesce(message #>> '{function_call,name}', '') = ''
+            or jsonb_typeof(message #> '{function_call,arguments}')
                 is distinct from 'string'
-            then 'function_call is not valid'
+        ) then 'function_call is not valid'
     end;
     if reason is not null then
         perform convo._fail('PC050', jsonb_build_object(
@@ -76,15 +97,9 @@ begin
     parsed.content := coalesce(convo._openai_text(content), message ->> 'refusal');
     parsed.payload := _read_openai.payload;
     -- The older function calls have no ids: their name stands for one.
-    parsed.call_ids := case
-        when calls is not null then array(
-            select c.call ->> 'id'
-            from jsonb_array_elements(calls) with ordinality as c (call, n)
-            order by c.n
-        )
-        when message #>> '{function_call,name}' is not null
-            then array['function_call:' || (message #>> '{function_call,name}')]
-    end;
+    if message #>> '{function_call,name}' is not null and calls is null then
+        parsed.call_ids := array['function_call:' || (message #>> '{function_call,name}')];
+    end if;
     parsed.result_ids := case role
         when 'tool' then array[message ->> 'tool_call_id']
         when 'function' then array['function_call:' || (message ->> 'name')]

@@ -12,11 +12,11 @@ begin
     if json_typeof(result -> 'content') = 'array' then
         select '[' || string_agg(
             case
-                when p.place = 1 then convo._json_set(
-                    convo._json_set(p.part, 'type', '"text"'),
-                    'text', _replace_openai_text.text_value
+                when p.place is null then p.part::text
+                when p.part ->> 'type' = 'text' then convo._json_set(
+                    p.part, 'text', _replace_openai_text.text_value
                 )::text
-                else p.part::text
+                else '{"type":"text","text":' || _replace_openai_text.text_value || '}'
             end,
             ',' order by p.n
         ) || ']'

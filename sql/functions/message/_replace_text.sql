@@ -1,7 +1,8 @@
 -- _replace_text: a payload with other text, and all other values byte for byte.
 -- Of several text parts the first takes the new text, and the others go.
 -- The functions that take json apart fail on \u0000 and on half surrogate pairs, so
--- what begins an escape is hidden meanwhile, behind characters that occur nowhere.
+-- what begins an escape is hidden meanwhile, behind characters that occur nowhere; but
+-- for the escapes of ASCII, with which the name of a member can be written.
 -- out: null for null, so for a plain text message
 create function convo._replace_text(format text, payload json, content text)
 returns json
@@ -18,7 +19,9 @@ declare
         order by c.n
         limit 2
     );
-    hidden constant json := replace(replace(raw, '\\', marks[1]), '\u', marks[2]);
+    hidden constant json := regexp_replace(
+        replace(raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
+    );
     text_value constant text := to_json(_replace_text.content)::text;
 begin
     return replace(
