@@ -56,15 +56,11 @@ def held(world):
 )
 def test_no_statement_removes_it(act, held, login, statement):
     person = VICTIM if login != "test_maintainer" else ()
-    is_release = "is_on_hold = false" in statement and login == "test_service"
     with act(login, *person) as conn:
         conn.execute("set constraints all deferred")
         got = attempt(conn, statement.replace("%(id)s", f"'{held}'"))
-    if is_release:  # its right: release_conversation does the same and notes it
-        assert (got.code, got.count) == ("", 1)
-    else:
-        # 23503: the prompt is in use
-        assert got.is_nothing or got.code in ("42501", "23503"), got
+    # 23503: the prompt is in use
+    assert got.is_nothing or got.code in ("42501", "23503"), got
 
 
 @pytest.mark.parametrize("login", ["test_app", "test_service"])
