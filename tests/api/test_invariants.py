@@ -25,13 +25,13 @@ from hypothesis.stateful import (
 )
 
 SETTINGS = settings(
-    max_examples=50,
-    stateful_step_count=25,
+    max_examples=100,
+    stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 # Few ids, so that they come again.
-CALL_IDS = st.sampled_from("abc")
+CALL_IDS = st.sampled_from("ab")
 TOKENS = st.integers(0, 50)
 
 
@@ -106,16 +106,27 @@ def openai(role: str, call_ids: list[str], result_id: str | None, text: bool) ->
     return message
 
 
-@st.composite
-def turns(draw) -> tuple[str, int, list[str], str | None, bool]:
-    """A role, tokens, call ids, a result id, whether there is text."""
-    role = draw(st.sampled_from(["system", "user", "assistant", "assistant", "tool"]))
-    call_ids = []
-    if role == "assistant":
-        call_ids = draw(st.lists(CALL_IDS, max_size=3))
-    result_id = draw(CALL_IDS) if role == "tool" else None
-    text = role != "assistant" or draw(st.booleans())
-    return role, draw(TOKENS), call_ids, result_id, text
+# A role, tokens, call ids, a result id, whether there is text.
+PLAIN = st.tuples(
+    st.sampled_from(["system", "user", "assistant"]),
+    TOKENS,
+    st.just([]),
+    st.none(),
+    st.just(True),
+)
+CALLS = st.tuples(
+    st.just("assistant"),
+    TOKENS,
+    st.lists(CALL_IDS, min_size=1, max_size=3),
+    st.none(),
+    st.booleans(),
+)
+RESULT = st.tuples(st.just("tool"), TOKENS, st.just([]), CALL_IDS, st.just(True))
+BATCHES = (
+    st.lists(CALLS, min_size=1, max_size=2)
+    | st.lists(RESULT, min_size=1, max_size=3)
+    | st.lists(PLAIN | CALLS | RESULT, max_size=6)
+)
 
 
 class Operations(RuleBasedStateMachine):
@@ -150,7 +161,7 @@ class Operations(RuleBasedStateMachine):
         to.add(role, tokens)
         self.touched = to
 
-    @rule(to=conversations, batch=st.lists(turns(), max_size=6))
+    @rule(to=conversations, batch=BATCHES)
     def append_messages(self, to: Conversation, batch: list) -> None:
         expected_seq = len(to.messages)
         text = json.dumps([openai(r, c, i, t) for r, _, c, i, t in batch])

@@ -27,7 +27,7 @@ def batches(db):
     return [
         count
         for (count,) in db.execute(
-            "select conversations from convo.purge_run order by purge_run_id"
+            "select conversations from convo.purge_run order by conversations desc"
         )
     ]
 

@@ -31,7 +31,7 @@ def test_is_noted_with_its_reason(service, db, held):
     release(service, held)
 
     assert db.execute(
-        "select action, reason from convo.audit order by audit_id"
+        "select action, reason from convo.audit order by action"
     ).fetchall() == [("hold", "case 7"), ("release", "closed")]
 
 

@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from .test_functions import MAY_CALL, call, functions  # noqa: F401  (a fixture)
-from .world import NOBODY, VICTIM, attempt, name_of, secret, whose
+from .world import NOBODY, TENANT_WIDE, VICTIM, attempt, name_of, secret, whose
 
 ANN, BOB, OTHER = ("a", "ann"), ("a", "bob"), ("b", "ann")
 
@@ -180,7 +180,13 @@ def test_errors_hold_no_values(world, act, login):
         ],
         "23505": [
             f"insert into convo.{table} select * from convo.{table}"
-            for table in ("conversation", "message", "prompt", "idempotency_key")
+            for table in ("message", "prompt", "idempotency_key")
+        ]
+        + [
+            "insert into convo.conversation (tenant_id, conversation_id, user_id,"
+            " retention_class, created_at, updated_at)"
+            " select tenant_id, conversation_id, user_id, retention_class, created_at,"
+            " updated_at from convo.conversation"
         ],
         "23503": [
             "insert into convo.idempotency_key"
@@ -249,16 +255,28 @@ def test_another_tenants_keys_are_free(world, act):
             for table in world.tables
         }
     insert = """
-        insert into {table} select r.* from json_populate_record(
+        insert into {table} ({columns}) select {columns} from json_populate_record(
             null::{table}, ({row}::jsonb || '{{"tenant_id": "b"}}')::json
         ) as r {conflict}
     """
     free = []
     for table, row in rows.items():
         with act("test_service", "b", "ann") as conn:
+            columns = sql.SQL(", ").join(
+                sql.Identifier(name)
+                for (name,) in conn.execute(
+                    "select attname from pg_attribute where attrelid = %s::regclass"
+                    " and attnum > 0 and not attisdropped"
+                    " and has_column_privilege(attrelid, attnum, 'insert')",
+                    [table],
+                )
+            )
+            if not columns.as_string():
+                continue
             if table == "convo.conversation":  # with the prompt that it names
                 prompt = sql.SQL(insert).format(
                     table=name_of("convo.prompt"),
+                    columns=sql.SQL("tenant_id, user_id, sha256, content, tokens"),
                     row=rows["convo.prompt"],
                     conflict=sql.SQL("on conflict do nothing"),
                 )
@@ -271,13 +289,16 @@ def test_another_tenants_keys_are_free(world, act):
                 )
             for conflict in ("", "on conflict do nothing"):
                 query = sql.SQL(insert).format(
-                    table=name_of(table), row=row, conflict=sql.SQL(conflict)
+                    table=name_of(table),
+                    columns=columns,
+                    row=row,
+                    conflict=sql.SQL(conflict),
                 )
                 got = attempt(conn, query)
                 assert got.code in ("", "42501", "23503", "23505"), (table, got)
                 if got.code == "23505":
                     # The tenant's own row of that name, like a rule for 'short'.
-                    assert table == "convo.retention_policy"
+                    assert table in ("convo.retention_policy", *TENANT_WIDE)
                 elif not got.code:
                     free.append(table)
     assert {"convo.conversation", "convo.prompt", "convo.tombstone"} <= set(free)
