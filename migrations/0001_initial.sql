@@ -255,6 +255,140 @@ comment on type convo.purge_record is
 'One batch: conversations and messages gone, and conversations kept by a hold.';
 -- <<< sql/types/purge_record.sql
 
+-- >>> sql/types/policy_record.sql
+-- policy_record: a context policy as the functions give it.
+create type convo.policy_record as (
+    name text,
+    strategy text,
+    token_budget integer,
+    message_limit integer,
+    step_tokens integer,
+    message_overhead integer,
+    start_on_user boolean,
+    pin_last_user boolean,
+    open_calls text,
+    summary_placement text,
+    summary_threshold integer,
+    summary_share real,
+    memory_limit integer,
+    recall_limit integer
+);
+
+comment on type convo.policy_record is
+'The rule by which a context is made. See set_policy for each field.';
+-- <<< sql/types/policy_record.sql
+
+-- >>> sql/types/context_record.sql
+-- context_record: an item of a context as the functions give it.
+create type convo.context_record as (
+    ordinal integer,
+    kind text,
+    seq integer,
+    role text,
+    content text,
+    tokens integer,
+    running_tokens bigint
+);
+
+comment on type convo.context_record is
+'An item of what is to be sent. kind: system, memory, summary, recalled or message.';
+-- <<< sql/types/context_record.sql
+
+-- >>> sql/types/summary_record.sql
+-- summary_record: a summary as the functions give it.
+create type convo.summary_record as (
+    through_seq integer,
+    content text,
+    tokens integer,
+    model text,
+    created_at timestamptz(3)
+);
+
+comment on type convo.summary_record is
+'A summary of everything up to the groups that begin at through_seq or before.';
+-- <<< sql/types/summary_record.sql
+
+-- >>> sql/types/context_item.sql
+-- _context_item: an item that was considered for a context.
+create type convo._context_item as (
+    kind text,
+    seq integer,
+    role text,
+    content text,
+    tokens integer,
+    section integer,
+    group_seq integer,
+    reason text
+);
+
+comment on type convo._context_item is
+'An item considered for a context: where it stands, and why it was left out, if so.';
+-- <<< sql/types/context_item.sql
+
+-- >>> sql/types/group_member.sql
+-- _group_member: what the window of a context has to know of a message.
+create type convo._group_member as (
+    seq integer,
+    group_seq integer,
+    role text,
+    tokens integer,
+    is_empty boolean,
+    call_ids text[],
+    result_ids text[],
+    running_tokens bigint,
+    reason text
+);
+
+comment on type convo._group_member is
+'A message of a group, and why a context leaves it out, if so.';
+-- <<< sql/types/group_member.sql
+
+-- >>> sql/types/render_item.sql
+-- _render_item: what a renderer has to know of an item of a context.
+create type convo._render_item as (
+    kind text,
+    seq integer,
+    group_seq integer,
+    role text,
+    content text,
+    format text,
+    payload json
+);
+
+comment on type convo._render_item is
+'An item of a context, with the message as its provider wrote it.';
+-- <<< sql/types/render_item.sql
+
+-- >>> sql/types/render_block.sql
+-- _render_block: a part of an item of a context, on its way into a request.
+-- item, part: its place; group_place: the first item of its group; unit: the first item
+-- of its OpenAI message, for a result the one of its call; role: a result is the user's;
+-- content: the part, see _openai_parts; raw: its own bytes, where its format has parts;
+-- is_native: written in the format asked for; is_whole: its item goes out as it is;
+-- call, call_id, call_number: the call (of a result, the one answered), the id that it
+-- goes out with, its number in its group
+create type convo._render_block as (
+    item integer,
+    part integer,
+    seq integer,
+    group_seq integer,
+    group_place integer,
+    unit integer,
+    role text,
+    kind text,
+    content jsonb,
+    raw text,
+    is_native boolean,
+    is_whole boolean,
+    call jsonb,
+    call_id text,
+    call_number integer
+);
+
+comment on type convo._render_block is
+'A part of an item of a context, on its way into a request.';
+-- <<< sql/types/render_block.sql
+
 -- >>> sql/functions/identity/_fail.sql
 -- _fail: raises one of the toolkit's errors, so that each has one wording.
 -- in: the SQLSTATE, and ids and numbers for DETAIL, never content
@@ -282,6 +416,8 @@ begin
             'Create a new conversation; an id is never used again.'),
         ('PC013', 'conversation id is taken',
             'Leave conversation_id out and let the database make one.'),
+        ('PC020', 'what must be kept does not fit the budget',
+            'Raise the budget, or append a user message if there is none.'),
         ('PC030', 'no tenant or user set',
             'Call set_context in the same transaction.'),
         ('PC040', 'conversation is on legal hold',
@@ -598,7 +734,8 @@ create table convo.message (
     constraint message_content_check check (octet_length(content) <= 67108864),
     constraint message_payload_check check (pg_column_size(payload) <= 67108864),
     constraint message_format_check check (
-        format in ('openai') and (format is null) = (payload is null)
+        format in ('openai', 'openai_responses', 'anthropic', 'gemini')
+        and (format is null) = (payload is null)
     ),
     constraint message_tokens_check check (tokens >= 0),
     constraint message_group_seq_check check (group_seq between 1 and seq),
@@ -749,6 +886,123 @@ comment on column convo.idempotency_key.sha256 is
 'Hash of what was to be stored, so that other content is refused.';
 comment on column convo.idempotency_key.created_at is 'When it was used first.';
 -- <<< sql/tables/idempotency_key.sql
+
+-- >>> sql/tables/summary.sql
+-- summary: what earlier messages said, in short; each covers the ones before it too.
+create table convo.summary (
+    tenant_id text collate "C" not null,
+    conversation_id uuid not null,
+    through_seq integer not null,
+    user_id text collate "C" not null,
+    content text not null,
+    tokens integer not null,
+    model text,
+    created_at timestamptz(3) not null,
+    constraint summary_pkey primary key (tenant_id, conversation_id, through_seq),
+    constraint summary_conversation_fkey
+    foreign key (tenant_id, conversation_id, user_id)
+    references convo.conversation (tenant_id, conversation_id, user_id)
+    on delete cascade deferrable,
+    constraint summary_through_seq_check check (through_seq > 0),
+    constraint summary_content_check check (
+        content ~ '\S' and octet_length(content) <= 1048576
+    ),
+    constraint summary_tokens_check check (tokens >= 0),
+    constraint summary_model_check check (length(model) between 1 and 255)
+);
+
+comment on table convo.summary is
+'Progressive summaries, append-only. Messages that they cover are never touched.';
+comment on column convo.summary.tenant_id is 'The tenant.';
+comment on column convo.summary.conversation_id is 'The conversation.';
+comment on column convo.summary.through_seq is
+'It covers every message whose group_seq is this or less.';
+comment on column convo.summary.user_id is 'The owner of the conversation.';
+comment on column convo.summary.content is 'The text, at most 1 MiB.';
+comment on column convo.summary.tokens is 'Its tokens, given or estimated.';
+comment on column convo.summary.model is 'The model that wrote it.';
+comment on column convo.summary.created_at is 'When it was saved.';
+-- <<< sql/tables/summary.sql
+
+-- >>> sql/tables/context_policy.sql
+-- context_policy: the rules by which contexts are made, by tenant and name.
+create table convo.context_policy (
+    tenant_id text collate "C" not null,
+    name text not null,
+    strategy text not null,
+    token_budget integer not null,
+    message_limit integer,
+    step_tokens integer not null,
+    message_overhead integer not null,
+    start_on_user boolean not null,
+    pin_last_user boolean not null,
+    open_calls text not null,
+    summary_placement text not null,
+    summary_threshold integer not null,
+    summary_share real not null,
+    memory_limit integer not null,
+    recall_limit integer not null,
+    constraint context_policy_pkey primary key (tenant_id, name),
+    constraint context_policy_tenant_id_check check (
+        length(tenant_id) between 1 and 255
+    ),
+    constraint context_policy_name_check check (length(name) between 1 and 63),
+    constraint context_policy_strategy_check check (
+        strategy in ('full', 'last_n', 'token_budget', 'summary', 'hybrid')
+    ),
+    constraint context_policy_token_budget_check check (token_budget > 0),
+    constraint context_policy_message_limit_check check (
+        message_limit > 0 and (strategy <> 'last_n' or message_limit is not null)
+    ),
+    constraint context_policy_step_tokens_check check (
+        step_tokens between 0 and token_budget / 2
+    ),
+    constraint context_policy_message_overhead_check check (
+        message_overhead between 0 and 1000
+    ),
+    constraint context_policy_open_calls_check check (open_calls in ('drop', 'keep')),
+    constraint context_policy_summary_placement_check check (
+        summary_placement in ('exchange', 'system')
+    ),
+    constraint context_policy_summary_threshold_check check (summary_threshold > 0),
+    constraint context_policy_summary_share_check check (
+        summary_share > 0 and summary_share <= 1
+    ),
+    constraint context_policy_memory_limit_check check (
+        memory_limit between 0 and 1000
+    ),
+    constraint context_policy_recall_limit_check check (recall_limit between 0 and 1000)
+);
+
+comment on table convo.context_policy is
+'Context policies by tenant. The one named default is for conversations without one.';
+comment on column convo.context_policy.tenant_id is 'The tenant.';
+comment on column convo.context_policy.name is
+'Its name; default is the tenant''s own.';
+comment on column convo.context_policy.strategy is
+'full, last_n, token_budget, summary or hybrid.';
+comment on column convo.context_policy.token_budget is 'The most tokens of a context.';
+comment on column convo.context_policy.message_limit is
+'The most messages in the window of last_n.';
+comment on column convo.context_policy.step_tokens is
+'Eviction goes in steps of so many tokens; 0: message by message.';
+comment on column convo.context_policy.message_overhead is
+'Tokens that each message costs beside its own.';
+comment on column convo.context_policy.start_on_user is
+'Whether what stands before the first user message goes.';
+comment on column convo.context_policy.pin_last_user is
+'Whether the newest user message is always kept.';
+comment on column convo.context_policy.open_calls is
+'drop: calls without results go; keep: the one at the end stays.';
+comment on column convo.context_policy.summary_placement is
+'exchange: as a user and an assistant message; system: in the system text.';
+comment on column convo.context_policy.summary_threshold is
+'Live tokens at which a summary would be full.';
+comment on column convo.context_policy.summary_share is
+'The share of the threshold at which a summary is due.';
+comment on column convo.context_policy.memory_limit is 'The most memories.';
+comment on column convo.context_policy.recall_limit is 'The most recalled messages.';
+-- <<< sql/tables/context_policy.sql
 
 -- >>> sql/tables/tombstone.sql
 -- tombstone: ids of conversations that are gone, so that no late writer revives them.
@@ -1360,6 +1614,96 @@ grant select, insert on convo.idempotency_key to convo_app, convo_service;
 grant update (user_id) on convo.idempotency_key to convo_service;
 grant select on convo.idempotency_key to convo_reader, convo_backup;
 -- <<< sql/policies/idempotency_key.sql
+
+-- >>> sql/policies/summary.sql
+-- summary: as the conversations they belong to; written once.
+alter table convo.summary enable row level security;
+alter table convo.summary force row level security;
+
+create policy summary_tenant on convo.summary
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy summary_tenant on convo.summary is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy summary_own on convo.summary
+for all to convo_app
+using (user_id = (select convo.current_user_id()))
+with check (user_id = (select convo.current_user_id()));
+comment on policy summary_own on convo.summary is
+'An application acts for one user.';
+
+create policy summary_service on convo.summary
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy summary_service on convo.summary is
+'Workers and support act for all users of the tenant.';
+
+create policy summary_reader on convo.summary
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy summary_reader on convo.summary is
+'Reports read the tenant.';
+
+create policy summary_backup on convo.summary
+for select to convo_backup using (true);
+comment on policy summary_backup on convo.summary is
+'A dump has every row.';
+
+grant select, insert on convo.summary to convo_app, convo_service;
+grant update (user_id) on convo.summary to convo_service;
+grant select on convo.summary to convo_reader, convo_backup;
+-- <<< sql/policies/summary.sql
+
+-- >>> sql/policies/context_policy.sql
+-- context_policy: workers set their tenant's, applications read them.
+alter table convo.context_policy enable row level security;
+alter table convo.context_policy force row level security;
+
+create policy context_policy_tenant on convo.context_policy
+as restrictive for all to convo_app, convo_service, convo_reader
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy context_policy_tenant on convo.context_policy is
+'The fence: no rule beside it lets anyone cross the tenant.';
+
+create policy context_policy_app on convo.context_policy
+for select to convo_app
+using (
+    tenant_id = (select convo.current_tenant_id())
+    and (select convo.current_user_id()) is not null
+);
+comment on policy context_policy_app on convo.context_policy is
+'Applications read the policies of the tenant that they act for a user of.';
+
+create policy context_policy_reader on convo.context_policy
+for select to convo_reader
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy context_policy_reader on convo.context_policy is
+'Reports read the tenant.';
+
+create policy context_policy_service on convo.context_policy
+for all to convo_service
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy context_policy_service on convo.context_policy is
+'Workers set the policies of their tenant.';
+
+create policy context_policy_backup on convo.context_policy
+for select to convo_backup using (true);
+comment on policy context_policy_backup on convo.context_policy is
+'A dump has every row.';
+
+grant select on convo.context_policy to convo_app, convo_reader, convo_backup;
+grant select, insert, delete on convo.context_policy to convo_service;
+grant update (
+    strategy, token_budget, message_limit, step_tokens, message_overhead, start_on_user,
+    pin_last_user, open_calls, summary_placement, summary_threshold, summary_share,
+    memory_limit, recall_limit
+) on convo.context_policy to convo_service;
+-- <<< sql/policies/context_policy.sql
 
 -- >>> sql/policies/tombstone.sql
 -- tombstone: each user their own; written when a conversation goes.
@@ -2129,6 +2473,7 @@ declare
     );
     id constant uuid := convo._uuid_v7();
     instant constant timestamptz(3) := greatest(clock_timestamp(), source.updated_at);
+    covered_seq integer;
 begin
     if last_copied not between 0 and source.last_seq then
         perform convo._fail('PC002', jsonb_build_object(
@@ -2136,19 +2481,27 @@ begin
             'last_seq', source.last_seq
         ));
     end if;
+    select coalesce(max(s.through_seq), 0) into covered_seq
+    from convo.summary as s
+    where s.tenant_id = source.tenant_id
+        and s.conversation_id = source.conversation_id
+        and s.through_seq <= last_copied;
     insert into convo.conversation (
         tenant_id, conversation_id, user_id, title, system_prompt_sha256,
         retention_class, policy, last_seq, message_count, token_total, body_count,
-        body_tokens, metadata, created_at, updated_at, forked_from, forked_at_seq
+        body_tokens, summary_through_seq, metadata, created_at, updated_at, forked_from, forked_at_seq
     )
     select
         source.tenant_id, id, source.user_id,
         nullif(coalesce(fork_conversation.title, source.title), ''),
         source.system_prompt_sha256, source.retention_class, source.policy, last_copied,
         count(*), coalesce(sum(m.tokens), 0),
-        count(*) filter (where m.role <> 'system'),
-        coalesce(sum(m.tokens) filter (where m.role <> 'system'), 0),
-        source.metadata, instant, instant, source.conversation_id, last_copied
+        count(*) filter (where m.role <> 'system' and m.group_seq > covered_seq),
+        coalesce(
+            sum(m.tokens) filter (where m.role <> 'system' and m.group_seq > covered_seq),
+            0
+        ),
+        covered_seq, source.metadata, instant, instant, source.conversation_id, last_copied
     from convo.message as m
     where m.tenant_id = source.tenant_id
         and m.conversation_id = source.conversation_id
@@ -2180,13 +2533,26 @@ begin
     where r.tenant_id = source.tenant_id
         and r.conversation_id = source.conversation_id
         and r.seq <= last_copied;
+
+    insert into convo.summary (
+        tenant_id, conversation_id, through_seq, user_id, content, tokens, model,
+        created_at
+    )
+    select
+        s.tenant_id, id, s.through_seq, s.user_id, s.content, s.tokens, s.model,
+        s.created_at
+    from convo.summary as s
+    where s.tenant_id = source.tenant_id
+        and s.conversation_id = source.conversation_id
+        and s.through_seq <= last_copied;
     return id;
 end
 $$;
 
 comment on function convo.fork_conversation(uuid, integer, text) is
 'A new conversation of the same owner that begins as this one does, up to a message. '
-'Messages keep their seq and time; holds and idempotency keys stay behind.';
+'Messages keep their seq and time, summaries come along; holds and idempotency keys '
+'stay behind.';
 revoke execute on function convo.fork_conversation(uuid, integer, text) from public;
 grant execute on function convo.fork_conversation(uuid, integer, text)
 to convo_app, convo_service;
@@ -2221,6 +2587,7 @@ begin
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
+        convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey deferred;
     update convo.conversation as c
     set user_id = transfer_conversation.to_user_id,
@@ -2234,12 +2601,16 @@ begin
     update convo.message_revision as r
     set user_id = transfer_conversation.to_user_id
     where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
+    update convo.summary as s
+    set user_id = transfer_conversation.to_user_id
+    where s.tenant_id = old.tenant_id and s.conversation_id = old.conversation_id;
     update convo.idempotency_key as k
     set user_id = transfer_conversation.to_user_id
     where k.tenant_id = old.tenant_id and k.conversation_id = old.conversation_id;
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
+        convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey immediate;
 
     perform convo._collect_prompt(old.tenant_id, old.user_id, old.system_prompt_sha256);
@@ -2440,6 +2811,519 @@ grant execute on function convo._readable(json)
 to convo_app, convo_service, convo_reader;
 -- <<< sql/functions/message/_readable.sql
 
+-- >>> sql/functions/message/_url_media.sql
+-- _url_media: what a part says about its data: a data URL is taken apart.
+-- in: the URL as a JSON string
+-- out: {"media_type", "data"} for a data URL in base64, else {"url"}
+create function convo._url_media(url jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    address constant text := _url_media.url #>> '{}';
+    comma constant integer := strpos(address, ',');
+    head constant text := left(address, greatest(comma - 1, 0));
+begin
+    if head like 'data:%;base64' then
+        return jsonb_build_object(
+            'media_type', split_part(substr(head, 6), ';', 1),
+            'data', substr(address, comma + 1)
+        );
+    end if;
+    return jsonb_build_object('url', _url_media.url);
+end
+$$;
+
+comment on function convo._url_media(jsonb) is
+'A URL as a member of a part, a data URL taken apart.';
+revoke execute on function convo._url_media(jsonb) from public;
+grant execute on function convo._url_media(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_url_media.sql
+
+-- >>> sql/functions/message/_openai_content_parts.sql
+-- _openai_content_parts: the content of a message of either OpenAI format as parts.
+-- in: a string, an array of content parts, or null
+-- out: an array, see _openai_parts; what isn't valid is a part without a kind or text
+create function convo._openai_content_parts(content jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant jsonb := _openai_content_parts.content;
+begin
+    if jsonb_typeof(source) = 'string' then
+        return jsonb_build_array(jsonb_build_object('kind', 'text', 'text', source));
+    elsif jsonb_typeof(source) is distinct from 'array' then
+        return '[]';
+    end if;
+    return (
+        select coalesce(jsonb_agg(
+            case
+                when p.type in ('text', 'input_text', 'output_text', 'refusal')
+                    then jsonb_build_object('kind', 'text', 'text', coalesce(
+                        p.part -> 'text', p.part -> 'refusal'
+                    ))
+                when p.type in ('image_url', 'input_image', 'computer_screenshot')
+                    then jsonb_strip_nulls(jsonb_build_object(
+                        'kind', 'image', 'id', p.part -> 'file_id', 'detail', coalesce(
+                            p.part #> '{image_url,detail}', p.part -> 'detail'
+                        )
+                    ) || convo._url_media(coalesce(
+                        p.part #> '{image_url,url}', p.part -> 'image_url'
+                    )))
+                when p.type in ('file', 'input_file')
+                    then jsonb_strip_nulls(jsonb_build_object(
+                        'kind', 'file', 'name', f.file -> 'filename',
+                        'id', f.file -> 'file_id', 'url', f.file -> 'file_url'
+                    ) || case
+                        when f.file ->> 'file_data' like 'data:%'
+                            then convo._url_media(f.file -> 'file_data')
+                        else jsonb_build_object('data', f.file -> 'file_data')
+                    end)
+                when p.type = 'input_audio' then jsonb_strip_nulls(jsonb_build_object(
+                    'kind', 'audio',
+                    'media_type', 'audio/' || (p.part #>> '{input_audio,format}'),
+                    'data', p.part #> '{input_audio,data}'
+                ))
+                when p.type is not null then '{"kind": "other"}'
+                else '{}'
+            end
+            order by p.n
+        ), '[]')
+        from (
+            select e.part, e.n, case
+                when jsonb_typeof(e.part -> 'type') = 'string' then e.part ->> 'type'
+            end as type
+            from jsonb_array_elements(source) with ordinality as e (part, n)
+        ) as p
+        cross join lateral (
+            values (coalesce(p.part -> 'file', p.part))
+        ) as f (file)
+    );
+end
+$$;
+
+comment on function convo._openai_content_parts(jsonb) is
+'The content of a message of either OpenAI format as parts.';
+revoke execute on function convo._openai_content_parts(jsonb) from public;
+grant execute on function convo._openai_content_parts(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_openai_content_parts.sql
+
+-- >>> sql/functions/message/_openai_parts.sql
+-- _openai_parts: an OpenAI chat message as parts, the form between all formats.
+-- in: a message that _read_openai took, cleaned by _readable
+-- out: an array in the order of the message; each part has a kind:
+--      text (text), image, file, audio (media_type and data, url or id; name, detail),
+--      call (id, name, arguments or input as text), result (id, name, parts, is_error),
+--      reasoning (text), other (what only its own format can carry)
+create function convo._openai_parts(message jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant jsonb := _openai_parts.message;
+    parts jsonb := convo._openai_content_parts(source -> 'content');
+begin
+    if source ->> 'role' in ('tool', 'function') then
+        return jsonb_build_array(jsonb_strip_nulls(jsonb_build_object(
+            'kind', 'result',
+            'id', case source ->> 'role'
+                when 'tool' then source ->> 'tool_call_id'
+                else 'function_call:' || (source ->> 'name')
+            end,
+            'name', source -> 'name', 'parts', parts, 'is_error', false
+        )));
+    end if;
+    if parts = '[]' and source ->> 'refusal' is not null then
+        parts := jsonb_build_array(jsonb_build_object(
+            'kind', 'text', 'text', source -> 'refusal'
+        ));
+    end if;
+    if jsonb_typeof(source -> 'audio') = 'object' then
+        parts := parts || '[{"kind": "other"}]';
+    end if;
+    return parts || (
+        select
+            coalesce(jsonb_agg(
+                jsonb_strip_nulls(jsonb_build_object(
+                    'kind', 'call', 'id', c.id, 'name', c.target -> 'name',
+                    'arguments', c.target -> 'arguments', 'input', c.target -> 'input'
+                ))
+                order by c.n
+            ), '[]')
+        from (
+            select
+                t.n, t.call ->> 'id' as id,
+                coalesce(t.call -> 'function', t.call -> 'custom') as target
+            from jsonb_path_query(source, '$.tool_calls[*] ? (@ != null)')
+                with ordinality as t (call, n)
+            union all
+            -- The older function calls have no ids: their name stands for one.
+            select
+                1, 'function_call:' || (source #>> '{function_call,name}'),
+                source -> 'function_call'
+            where source #>> '{function_call,name}' is not null
+                and coalesce(source -> 'tool_calls', 'null') in ('null', '[]')
+        ) as c
+    );
+end
+$$;
+
+comment on function convo._openai_parts(jsonb) is
+'An OpenAI chat message as parts, the form between all formats.';
+revoke execute on function convo._openai_parts(jsonb) from public;
+grant execute on function convo._openai_parts(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_openai_parts.sql
+
+-- >>> sql/functions/message/_openai_responses_parts.sql
+-- _openai_responses_parts: an item of the OpenAI responses format as parts.
+-- in: the item, cleaned by _readable
+-- out: an array, see _openai_parts; what isn't valid is a part that lacks a member
+create function convo._openai_responses_parts(message jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    item constant jsonb := _openai_responses_parts.message;
+    item_type constant text := coalesce(item ->> 'type', 'message');
+    part jsonb;
+begin
+    if item_type = 'message' then
+        return convo._openai_content_parts(item -> 'content');
+    elsif item_type like '%\_call\_output' then
+        part := jsonb_build_object(
+            'kind', 'result',
+            -- the output of the local shell has its call's id there
+            'id', coalesce(item -> 'call_id', case item_type
+                when 'local_shell_call_output' then item -> 'id'
+            end),
+            'parts', case
+                when item_type = 'shell_call_output'
+                    then convo._openai_content_parts(to_jsonb((
+                        select coalesce(string_agg(
+                            concat(o.part ->> 'stdout', o.part ->> 'stderr'), ''
+                        ), '')
+                        from jsonb_path_query(item, '$.output[*]') as o (part)
+                    )))
+                when jsonb_typeof(item -> 'output') = 'object'
+                    then convo._openai_content_parts(
+                        jsonb_build_array(item -> 'output')
+                    )
+                else convo._openai_content_parts(item -> 'output')
+            end,
+            'is_error', false
+        );
+    elsif item_type in ('function_call', 'custom_tool_call') then
+        part := jsonb_build_object(
+            'kind', 'call', 'id', item -> 'call_id', 'name', item -> 'name',
+            'arguments', item -> 'arguments', 'input', item -> 'input'
+        );
+    elsif item_type in (
+        'computer_call', 'local_shell_call', 'shell_call', 'apply_patch_call'
+    ) then
+        part := jsonb_build_object(
+            'kind', 'call', 'id', item -> 'call_id', 'name', item_type,
+            'arguments', coalesce(
+                item -> 'action', item -> 'actions', item -> 'operation', '{}'
+            )::text
+        );
+    elsif item_type = 'reasoning' then
+        part := jsonb_build_object('kind', 'reasoning', 'text', coalesce(
+            (
+                select string_agg(t.text #>> '{}', e'\n')
+                from jsonb_path_query(item, '$.summary[*].text') as t (text)
+            ),
+            (
+                select string_agg(t.text #>> '{}', e'\n')
+                from jsonb_path_query(item, '$.content[*].text') as t (text)
+            ),
+            ''
+        ));
+    else
+        part := '{"kind": "other"}';
+    end if;
+    return jsonb_build_array(jsonb_strip_nulls(part));
+end
+$$;
+
+comment on function convo._openai_responses_parts(jsonb) is
+'An item of the OpenAI responses format as parts.';
+revoke execute on function convo._openai_responses_parts(jsonb) from public;
+grant execute on function convo._openai_responses_parts(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_openai_responses_parts.sql
+
+-- >>> sql/functions/message/_anthropic_source.sql
+-- _anthropic_source: what an Anthropic image or document says of its data.
+-- out: {"media_type", "data"}, {"url"} or {"id"}; {} for sources of another kind
+create function convo._anthropic_source(source jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return case
+        when _anthropic_source.source ->> 'type' = 'text' then jsonb_build_object(
+            'media_type', 'text/plain', 'data', replace(encode(
+                convert_to(_anthropic_source.source ->> 'data', 'UTF8'), 'base64'
+            ), e'\n', '')
+        )
+        else jsonb_build_object(
+            'media_type', _anthropic_source.source -> 'media_type',
+            'data', _anthropic_source.source -> 'data',
+            'url', _anthropic_source.source -> 'url',
+            'id', _anthropic_source.source -> 'file_id'
+        )
+    end;
+end
+$$;
+
+comment on function convo._anthropic_source(jsonb) is
+'The data of an image or document of the Anthropic format.';
+revoke execute on function convo._anthropic_source(jsonb) from public;
+grant execute on function convo._anthropic_source(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_anthropic_source.sql
+
+-- >>> sql/functions/message/_anthropic_parts.sql
+-- _anthropic_parts: a message of the Anthropic format as parts.
+-- in: the message, or {"content": ...} of a tool result, cleaned by _readable
+-- out: an array, see _openai_parts; what isn't valid is a part that lacks a member
+create function convo._anthropic_parts(message jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    content constant jsonb := _anthropic_parts.message -> 'content';
+begin
+    if jsonb_typeof(content) = 'string' then
+        return jsonb_build_array(jsonb_build_object('kind', 'text', 'text', content));
+    elsif jsonb_typeof(content) is distinct from 'array' then
+        return '[]';
+    end if;
+    return (
+        select coalesce(jsonb_agg(
+            jsonb_strip_nulls(case b.block ->> 'type'
+                when 'text' then jsonb_build_object(
+                    'kind', 'text', 'text', b.block -> 'text'
+                )
+                when 'image' then '{"kind": "image"}'
+                    || convo._anthropic_source(b.block -> 'source')
+                when 'document' then case b.block #>> '{source,type}'
+                    when 'content' then '{"kind": "other"}'
+                    else jsonb_build_object(
+                        'kind', 'file', 'name', b.block -> 'title'
+                    ) || convo._anthropic_source(b.block -> 'source')
+                end
+                when 'tool_use' then jsonb_build_object(
+                    'kind', 'call', 'id', b.block -> 'id', 'name', b.block -> 'name',
+                    'arguments', case
+                        when jsonb_typeof(b.block -> 'input') = 'object'
+                            then (b.block -> 'input')::text
+                    end
+                )
+                when 'tool_result' then jsonb_build_object(
+                    'kind', 'result', 'id', b.block -> 'tool_use_id',
+                    'parts', convo._anthropic_parts(b.block),
+                    'is_error', coalesce(b.block -> 'is_error' = 'true', false)
+                )
+                when 'thinking' then jsonb_build_object(
+                    'kind', 'reasoning', 'text', b.block -> 'thinking'
+                )
+                when 'redacted_thinking' then '{"kind": "reasoning", "text": ""}'
+                else case
+                    when jsonb_typeof(b.block -> 'type') = 'string'
+                        then '{"kind": "other"}'::jsonb
+                    else '{}'
+                end
+            end)
+            order by b.n
+        ), '[]')
+        from jsonb_array_elements(content) with ordinality as b (block, n)
+    );
+end
+$$;
+
+comment on function convo._anthropic_parts(jsonb) is
+'A message of the Anthropic format as parts.';
+revoke execute on function convo._anthropic_parts(jsonb) from public;
+grant execute on function convo._anthropic_parts(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_anthropic_parts.sql
+
+-- >>> sql/functions/message/_gemini_member.sql
+-- _gemini_member: a member of a Gemini object, written in camel or in snake case.
+-- in: the object, the name in camel case
+-- out: null also for a JSON null
+create function convo._gemini_member(object jsonb, name text) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return coalesce(
+        nullif(_gemini_member.object -> _gemini_member.name, 'null'),
+        nullif(_gemini_member.object -> lower(
+            regexp_replace(_gemini_member.name, '([A-Z])', '_\1', 'g')
+        ), 'null')
+    );
+end
+$$;
+
+comment on function convo._gemini_member(jsonb, text) is
+'A member of a Gemini object, in camel or snake case.';
+revoke execute on function convo._gemini_member(jsonb, text) from public;
+grant execute on function convo._gemini_member(jsonb, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_gemini_member.sql
+
+-- >>> sql/functions/message/_gemini_media.sql
+-- _gemini_media: the media of a Gemini part.
+-- in: inlineData or fileData
+create function convo._gemini_media(source jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    media_type constant jsonb := convo._gemini_member(_gemini_media.source, 'mimeType');
+    main_type constant text := split_part(media_type #>> '{}', '/', 1);
+begin
+    return jsonb_build_object(
+        'kind', case
+            when main_type in ('image', 'audio') then main_type
+            else 'file'
+        end,
+        'name', convo._gemini_member(_gemini_media.source, 'displayName'),
+        'media_type', media_type,
+        'data', _gemini_media.source -> 'data',
+        'url', convo._gemini_member(_gemini_media.source, 'fileUri')
+    );
+end
+$$;
+
+comment on function convo._gemini_media(jsonb) is
+'The media of a Gemini part.';
+revoke execute on function convo._gemini_media(jsonb) from public;
+grant execute on function convo._gemini_media(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_gemini_media.sql
+
+-- >>> sql/functions/message/_gemini_response.sql
+-- _gemini_response: the result in a Gemini functionResponse.
+-- Its text is the response as JSON; or output, result or error where that is a string
+-- and all there is. Where calls have no ids, names stand for them.
+create function convo._gemini_response(source jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    response constant jsonb := _gemini_response.source -> 'response';
+    single jsonb;
+begin
+    if jsonb_typeof(response) = 'object'
+        and '{}' in (response - 'output', response - 'result', response - 'error')
+    then
+        single := coalesce(
+            response -> 'output', response -> 'result', response -> 'error'
+        );
+    end if;
+    return jsonb_build_object(
+        'kind', 'result',
+        'id', coalesce(
+            nullif(_gemini_response.source -> 'id', '""'),
+            _gemini_response.source -> 'name'
+        ),
+        'name', _gemini_response.source -> 'name',
+        'parts', jsonb_build_array(jsonb_build_object(
+            'kind', 'text', 'text', case
+                when jsonb_typeof(single) = 'string' then single #>> '{}'
+                when jsonb_typeof(response) = 'object' then response::text
+            end
+        )) || convo._gemini_parts(_gemini_response.source),
+        'is_error', coalesce(response ? 'error', false)
+    );
+end
+$$;
+
+comment on function convo._gemini_response(jsonb) is
+'The result in a Gemini functionResponse.';
+revoke execute on function convo._gemini_response(jsonb) from public;
+grant execute on function convo._gemini_response(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_gemini_response.sql
+
+-- >>> sql/functions/message/_gemini_parts.sql
+-- _gemini_parts: a message of the Gemini format as parts.
+-- in: the message, or a functionResponse with parts of its own, cleaned by _readable
+-- out: an array, see _openai_parts; what isn't valid is a part that lacks a member
+create function convo._gemini_parts(message jsonb) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if jsonb_typeof(_gemini_parts.message -> 'parts') is distinct from 'array' then
+        return '[]';
+    end if;
+    return (
+        select coalesce(jsonb_agg(
+            jsonb_strip_nulls(case
+                when jsonb_typeof(p.part -> 'text') <> 'null' then jsonb_build_object(
+                    'kind', case
+                        when p.part -> 'thought' = 'true' then 'reasoning' else 'text'
+                    end,
+                    'text', p.part -> 'text'
+                )
+                when p.media is not null then convo._gemini_media(p.media)
+                when p.call is not null then jsonb_build_object(
+                    'kind', 'call',
+                    'id', coalesce(nullif(p.call -> 'id', '""'), p.call -> 'name'),
+                    'name', p.call -> 'name',
+                    'arguments', case
+                        when p.call -> 'args' is null then '{}'
+                        when jsonb_typeof(p.call -> 'args') = 'object'
+                            then (p.call -> 'args')::text
+                    end
+                )
+                when p.response is not null then convo._gemini_response(p.response)
+                when jsonb_typeof(p.part) = 'object' then '{"kind": "other"}'
+                else '{}'
+            end)
+            order by p.n
+        ), '[]')
+        from (
+            select
+                e.part, e.n,
+                coalesce(
+                    convo._gemini_member(e.part, 'inlineData'),
+                    convo._gemini_member(e.part, 'fileData')
+                ) as media,
+                convo._gemini_member(e.part, 'functionCall') as call,
+                convo._gemini_member(e.part, 'functionResponse') as response
+            from jsonb_array_elements(_gemini_parts.message -> 'parts')
+                with ordinality as e (part, n)
+        ) as p
+    );
+end
+$$;
+
+comment on function convo._gemini_parts(jsonb) is
+'A message of the Gemini format as parts.';
+revoke execute on function convo._gemini_parts(jsonb) from public;
+grant execute on function convo._gemini_parts(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_gemini_parts.sql
+
 -- >>> sql/functions/message/_openai_text.sql
 -- _openai_text: the text of the content of an OpenAI chat message; null if it has none.
 create function convo._openai_text(content jsonb) returns text
@@ -2491,7 +3375,7 @@ begin
             from (
                 select coalesce(c.call -> 'function', c.call -> 'custom') as target
                 from jsonb_path_query(
-                        _estimate_openai_parts.message, '$.tool_calls[*]'
+                        _estimate_openai_parts.message, '$.tool_calls[*] ? (@ != null)'
                     ) as c (call)
                 union all
                 select _estimate_openai_parts.message -> 'function_call'
@@ -2648,6 +3532,316 @@ grant execute on function convo._read_openai(json, integer)
 to convo_app, convo_service;
 -- <<< sql/functions/message/_read_openai.sql
 
+-- >>> sql/functions/message/_parts_reason.sql
+-- _parts_reason: why the parts of a message are not valid, or null if they are.
+-- in: the role, and what a _..._parts function made of the message
+create function convo._parts_reason(role text, parts jsonb) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return (
+        select min(case
+            when p.kind is null then 'a content part is not valid'
+            when p.kind in ('text', 'reasoning')
+                and jsonb_typeof(p.part -> 'text') is distinct from 'string'
+                then 'a text is not a string'
+            when p.kind in ('image', 'file', 'audio') and coalesce(
+                p.part ->> 'data', p.part ->> 'url', p.part ->> 'id', ''
+            ) = '' then 'an image, file or audio has no source'
+            when p.kind = 'call' and (
+                coalesce(p.part ->> 'id', '') = ''
+                or coalesce(p.part ->> 'name', '') = ''
+                or jsonb_typeof(p.part -> 'id') <> 'string'
+                or jsonb_typeof(p.part -> 'name') <> 'string'
+                or coalesce(
+                    jsonb_typeof(p.part -> 'arguments'), jsonb_typeof(p.part -> 'input')
+                ) is distinct from 'string'
+            ) then 'a call has no id, name or arguments'
+            when p.kind = 'call' and _parts_reason.role <> 'assistant'
+                then 'only an assistant message has calls'
+            when p.kind = 'result' and (
+                coalesce(p.part ->> 'id', '') = ''
+                or jsonb_typeof(p.part -> 'id') <> 'string'
+            ) then 'a result has no call id'
+            when p.kind = 'result' and _parts_reason.role in ('assistant', 'system')
+                then 'an assistant or system message has no results'
+            when p.kind = 'result' then convo._parts_reason('user', p.part -> 'parts')
+        end)
+        from (
+            select e.part, e.part ->> 'kind' as kind
+            from jsonb_array_elements(_parts_reason.parts) as e (part)
+        ) as p
+    );
+end
+$$;
+
+comment on function convo._parts_reason(text, jsonb) is
+'Why the parts of a message are not valid, or null.';
+revoke execute on function convo._parts_reason(text, jsonb) from public;
+grant execute on function convo._parts_reason(text, jsonb)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_parts_reason.sql
+
+-- >>> sql/functions/message/_parsed_message.sql
+-- _parsed_message: what the parts of a message say about it.
+-- Its content is its texts joined by line feeds; without any, those of its results.
+-- A message that holds results is a tool's. Tokens: those of all texts; a call, 8 and
+-- those of its name and arguments; an image, 85 at detail low, else 765.
+-- in: the role, what a _..._parts function made of the message, and the message itself
+create function convo._parsed_message(role text, parts jsonb, payload json)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    parsed convo._parsed_message;
+    found record;
+begin
+    select
+        string_agg(p.text, e'\n' order by p.n) filter (
+            where p.kind = 'text' and not p.is_inner
+        ) as own_text,
+        string_agg(p.text, e'\n' order by p.n) filter (
+            where p.kind = 'text' and p.is_inner
+        ) as result_text,
+        string_agg(p.text, e'\n' order by p.n) filter (
+            where p.kind = 'reasoning'
+        ) as reasoning_text,
+        array_agg(p.part ->> 'id' order by p.n) filter (
+            where p.kind = 'call'
+        ) as call_ids,
+        array_agg(p.part ->> 'id' order by p.n) filter (
+            where p.kind = 'result'
+        ) as result_ids,
+        coalesce(sum(case p.kind
+            when 'call' then 8 + convo.estimate_tokens(concat(
+                p.part ->> 'name', p.part ->> 'arguments', p.part ->> 'input'
+            ))
+            when 'image' then case when p.part ->> 'detail' = 'low' then 85 else 765 end
+        end), 0) as tokens,
+        bool_and(p.kind in ('text', 'reasoning')) is not false as is_only_text
+    into found
+    from (
+        select
+            i.part, i.part ->> 'kind' as kind, i.part ->> 'text' as text, i.is_inner,
+            row_number() over (order by o.n, i.n) as n
+        from jsonb_array_elements(_parsed_message.parts)
+            with ordinality as o (part, n)
+        cross join lateral (
+            select o.part, 0 as n, false as is_inner
+            union all
+            select r.part, r.n, true
+            from jsonb_path_query(o.part, '$.parts[*]') with ordinality as r (part, n)
+        ) as i
+    ) as p;
+
+    parsed.role := case
+        when found.result_ids is null then _parsed_message.role else 'tool'
+    end;
+    parsed.content := coalesce(found.own_text, found.result_text);
+    parsed.payload := _parsed_message.payload;
+    parsed.call_ids := found.call_ids;
+    parsed.result_ids := found.result_ids;
+    parsed.tokens := found.tokens
+        + coalesce(convo.estimate_tokens(found.own_text), 0)
+        + coalesce(convo.estimate_tokens(found.result_text), 0)
+        + coalesce(convo.estimate_tokens(found.reasoning_text), 0);
+    parsed.is_empty := found.is_only_text
+        and coalesce(parsed.content !~ '\S', true);
+    return parsed;
+end
+$$;
+
+comment on function convo._parsed_message(text, jsonb, json) is
+'What the parts of a message say about it.';
+revoke execute on function convo._parsed_message(text, jsonb, json) from public;
+grant execute on function convo._parsed_message(text, jsonb, json)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_parsed_message.sql
+
+-- >>> sql/functions/message/_read_openai_responses.sql
+-- _read_openai_responses: reads an item of the OpenAI responses format.
+-- in: the item, and its place in the batch for the error
+-- errors: PC050
+create function convo._read_openai_responses(payload json, index integer)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    item constant jsonb := convo._readable(_read_openai_responses.payload);
+    -- A message may leave its type out.
+    item_type constant text := coalesce(item ->> 'type', 'message');
+    role constant text := case
+        when item ->> 'role' = 'developer' then 'system'
+        when item_type = 'message' or item ->> 'role' in ('system', 'user', 'assistant')
+            then item ->> 'role'
+        when item_type like '%\_call\_output' then 'tool'
+        else 'assistant'
+    end;
+    part_name constant text := case
+        when item_type = 'message' then 'content'
+        when role = 'tool' then 'output'
+    end;
+    parts jsonb;
+    reason text;
+begin
+    reason := case
+        when jsonb_typeof(item) <> 'object' then 'not an object'
+        when jsonb_typeof(item -> 'type') not in ('string', 'null')
+            then 'type is not a string'
+        when jsonb_typeof(item -> 'role') not in ('string', 'null')
+            or item_type = 'message' and role is null
+            then 'role is not a string'
+        when role not in ('system', 'user', 'assistant', 'tool')
+            or item_type = 'message' and role = 'tool'
+            then 'unknown role'
+        when item_type = 'message' and coalesce(item -> 'content', '[]') = '[]'
+            and role <> 'assistant'
+            or item ->> part_name is null and part_name is not null
+            then part_name || ' is missing or empty'
+        when jsonb_typeof(item -> part_name) not in ('string', 'array')
+            and (part_name = 'content' or jsonb_typeof(item -> part_name) <> 'object')
+            then part_name || ' is neither a string nor an array'
+    end;
+    if reason is null then
+        parts := convo._openai_responses_parts(item);
+        reason := convo._parts_reason(role, parts);
+    end if;
+    if reason is not null then
+        perform convo._fail('PC050', jsonb_build_object(
+            'index', _read_openai_responses.index, 'reason', reason
+        ));
+    end if;
+    return convo._parsed_message(role, parts, _read_openai_responses.payload);
+end
+$$;
+
+comment on function convo._read_openai_responses(json, integer) is
+'Reads an item of the OpenAI responses format.';
+revoke execute on function convo._read_openai_responses(json, integer) from public;
+grant execute on function convo._read_openai_responses(json, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_read_openai_responses.sql
+
+-- >>> sql/functions/message/_read_anthropic.sql
+-- _read_anthropic: reads a message of the Anthropic format.
+-- The system text, which the format keeps apart, comes as a message of role system.
+-- in: the message, and its place in the batch for the error
+-- errors: PC050
+create function convo._read_anthropic(payload json, index integer)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    message constant jsonb := convo._readable(_read_anthropic.payload);
+    role constant text := message ->> 'role';
+    parts jsonb;
+    reason text;
+begin
+    reason := case
+        when jsonb_typeof(message) <> 'object' then 'not an object'
+        when jsonb_typeof(message -> 'role') is distinct from 'string'
+            then 'role is not a string'
+        when role not in ('system', 'user', 'assistant') then 'unknown role'
+        when message ->> 'content' is null then 'content is missing'
+        when jsonb_typeof(message -> 'content') not in ('string', 'array')
+            then 'content is neither a string nor an array'
+        -- A model may answer with nothing.
+        when message -> 'content' = '[]' and role <> 'assistant'
+            then 'content is empty'
+        when exists (
+            select
+            from jsonb_path_query(
+                    message, '$.content[*] ? (@.type == "tool_result").content'
+                ) as r (content)
+            where jsonb_typeof(r.content) not in ('string', 'array', 'null')
+        ) then 'the content of a result is neither a string nor an array'
+    end;
+    if reason is null then
+        parts := convo._anthropic_parts(message);
+        reason := convo._parts_reason(role, parts);
+    end if;
+    if reason is not null then
+        perform convo._fail('PC050', jsonb_build_object(
+            'index', _read_anthropic.index, 'reason', reason
+        ));
+    end if;
+    return convo._parsed_message(role, parts, _read_anthropic.payload);
+end
+$$;
+
+comment on function convo._read_anthropic(json, integer) is
+'Reads a message of the Anthropic format.';
+revoke execute on function convo._read_anthropic(json, integer) from public;
+grant execute on function convo._read_anthropic(json, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_read_anthropic.sql
+
+-- >>> sql/functions/message/_read_gemini.sql
+-- _read_gemini: reads a message of the Gemini format, in camel or snake case.
+-- The system instruction, which the format keeps apart, comes with the role system.
+-- in: the message, and its place in the batch for the error
+-- errors: PC050
+create function convo._read_gemini(payload json, index integer)
+returns convo._parsed_message
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    message constant jsonb := convo._readable(_read_gemini.payload);
+    -- A message without a role is a user's.
+    role constant text := coalesce(message ->> 'role', 'user');
+    parts jsonb;
+    reason text;
+begin
+    reason := case
+        when jsonb_typeof(message) <> 'object' then 'not an object'
+        when jsonb_typeof(message -> 'role') not in ('string', 'null')
+            then 'role is not a string'
+        when role not in ('system', 'user', 'model', 'function') then 'unknown role'
+        -- A model may answer with nothing.
+        when coalesce(message ->> 'parts', '[]') = '[]' and role <> 'model'
+            then 'parts is missing or empty'
+        when jsonb_typeof(message -> 'parts') not in ('array', 'null')
+            then 'parts is not an array'
+        when role = 'function' and not jsonb_path_exists(
+            message, '$.parts[*] ? (exists (@.functionResponse)
+                || exists (@.function_response))'
+        ) then 'a function message has no functionResponse'
+    end;
+    if reason is null then
+        parts := convo._gemini_parts(message);
+        reason := convo._parts_reason(
+            case role when 'model' then 'assistant' else role end, parts
+        );
+    end if;
+    if reason is not null then
+        perform convo._fail('PC050', jsonb_build_object(
+            'index', _read_gemini.index, 'reason', reason
+        ));
+    end if;
+    return convo._parsed_message(
+        case role when 'model' then 'assistant' else role end, parts,
+        _read_gemini.payload
+    );
+end
+$$;
+
+comment on function convo._read_gemini(json, integer) is
+'Reads a message of the Gemini format.';
+revoke execute on function convo._read_gemini(json, integer) from public;
+grant execute on function convo._read_gemini(json, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_read_gemini.sql
+
 -- >>> sql/functions/message/_read_message.sql
 -- _read_message: reads a message of a format that is known.
 -- in: the format, the message, its place in the batch for the error
@@ -2662,6 +3856,13 @@ begin
     return case _read_message.format
         when 'openai'
             then convo._read_openai(_read_message.payload, _read_message.index)
+        when 'openai_responses' then convo._read_openai_responses(
+            _read_message.payload, _read_message.index
+        )
+        when 'anthropic'
+            then convo._read_anthropic(_read_message.payload, _read_message.index)
+        when 'gemini'
+            then convo._read_gemini(_read_message.payload, _read_message.index)
     end;
 -- what json takes and jsonb doesn't
 exception when statement_too_complex or numeric_value_out_of_range then
@@ -2692,6 +3893,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    formats constant text[] := array[
+        'openai', 'openai_responses', 'anthropic', 'gemini'
+    ];
     batch json := _read_messages.messages;
     element json;
     parsed convo._parsed_message[] := '{}';
@@ -2699,10 +3903,10 @@ declare
 begin
     if batch is null then
         perform convo._fail('22023', '{"argument": "messages", "reason": "missing"}');
-    elsif _read_messages.format is distinct from 'openai' then
+    elsif (_read_messages.format = any (formats)) is not true then
         perform convo._fail('22023', jsonb_build_object(
             'argument', 'format', 'value', _read_messages.format,
-            'allowed', array['openai']
+            'allowed', formats
         ));
     elsif json_typeof(batch) <> 'array' then
         batch := json_build_array(batch);
@@ -2788,14 +3992,55 @@ revoke execute on function convo._open_calls(uuid, text[]) from public;
 grant execute on function convo._open_calls(uuid, text[]) to convo_app, convo_service;
 -- <<< sql/functions/message/_open_calls.sql
 
+-- >>> sql/functions/message/_begun_group.sql
+-- _begun_group: the group that an item of the responses format joins which comes next.
+-- out: the group of the newest live message, if it is reasoning, a call, or an item
+--      that joined one of them, in this format; else null
+create function convo._begun_group(conversation_id uuid) returns integer
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    last convo.message;
+begin
+    select m.* into last
+    from convo.message as m
+    where m.tenant_id = tenant
+        and m.conversation_id = _begun_group.conversation_id
+        and m.deleted_at is null
+    order by m.seq desc
+    limit 1;
+    if last.format = 'openai_responses' and last.role = 'assistant' and (
+        last.group_seq < last.seq or last.call_ids is not null
+        or last.is_empty and last.content is null
+    ) then
+        return last.group_seq;
+    end if;
+    return null;
+end
+$$;
+
+comment on function convo._begun_group(uuid) is
+'The group that an item of the responses format joins which comes next, or null.';
+revoke execute on function convo._begun_group(uuid) from public;
+grant execute on function convo._begun_group(uuid) to convo_app, convo_service;
+-- <<< sql/functions/message/_begun_group.sql
+
 -- >>> sql/functions/message/_group_messages.sql
 -- _group_messages: which group each message of a batch belongs to.
 -- A result belongs to the nearest call before it with its id that has no result yet, in
--- the batch or stored before; its group is the call's. Anything else is its own group.
--- in: the conversation, the batch, the seq of its first message
+-- the batch or stored before; its group is the call's, of several results the first's.
+-- An item of the responses format that follows reasoning or a call directly was made
+-- with it, and joins its group. Anything else is its own group.
+-- in: the conversation, the format, the batch, the seq of its first message
 -- out: a group_seq for each message
 create function convo._group_messages(
-    conversation_id uuid, messages convo._parsed_message[], first_seq integer
+    conversation_id uuid,
+    format text,
+    messages convo._parsed_message[],
+    first_seq integer
 ) returns integer[]
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -2808,6 +4053,9 @@ declare
     position integer;
     message convo._parsed_message;
     group_seq integer;
+    -- the group that an assistant's item joins which comes next
+    begun integer;
+    result_id text;
 begin
     select array_agg(o.call_id), array_agg(o.group_seq) into open_ids, open_groups
     from convo._open_calls(_group_messages.conversation_id, array(
@@ -2815,18 +4063,38 @@ begin
         from unnest(_group_messages.messages) as m
         cross join unnest(m.result_ids) as r (id)
     )) as o;
+    if _group_messages.format = 'openai_responses'
+        and _group_messages.messages[1].role = 'assistant'
+    then
+        begun := convo._begun_group(_group_messages.conversation_id);
+    end if;
 
     foreach message in array _group_messages.messages loop
-        group_seq := _group_messages.first_seq + cardinality(groups);
-        if message.result_ids is not null then
+        group_seq := null;
+        foreach result_id in array coalesce(message.result_ids, '{}') loop
             select max(o.n) into position
             from unnest(open_ids) with ordinality as o (id, n)
-            where o.id = message.result_ids[1];
+            where o.id = result_id;
             if position is not null then
-                group_seq := open_groups[position];
+                group_seq := coalesce(group_seq, open_groups[position]);
                 open_ids[position] := null;
             end if;
+        end loop;
+        if message.role = 'assistant' then
+            group_seq := begun;
         end if;
+        group_seq := coalesce(
+            group_seq, _group_messages.first_seq + cardinality(groups)
+        );
+        begun := case
+            when _group_messages.format = 'openai_responses'
+                and message.role = 'assistant'
+                and (
+                    begun is not null or message.call_ids is not null
+                    or message.is_empty and message.content is null
+                )
+                then group_seq
+        end;
         open_ids := open_ids || message.call_ids;
         open_groups := open_groups
             || array_fill(group_seq, array[coalesce(cardinality(message.call_ids), 0)]);
@@ -2836,13 +4104,15 @@ begin
 end
 $$;
 
-comment on function convo._group_messages(uuid, convo._parsed_message[], integer) is
+comment on function convo._group_messages(
+    uuid, text, convo._parsed_message[], integer
+) is
 'The group_seq of each message of a batch: results join their call.';
 revoke execute on function convo._group_messages(
-    uuid, convo._parsed_message[], integer
+    uuid, text, convo._parsed_message[], integer
 ) from public;
 grant execute on function convo._group_messages(
-    uuid, convo._parsed_message[], integer
+    uuid, text, convo._parsed_message[], integer
 ) to convo_app, convo_service;
 -- <<< sql/functions/message/_group_messages.sql
 
@@ -2874,6 +4144,29 @@ comment on function convo._json_set(json, text, text) is
 revoke execute on function convo._json_set(json, text, text) from public;
 grant execute on function convo._json_set(json, text, text) to convo_app, convo_service;
 -- <<< sql/functions/message/_json_set.sql
+
+-- >>> sql/functions/message/_json_without.sql
+-- _json_without: a JSON object without some of its members, the others as they are.
+create function convo._json_without(object json, names text[]) returns json
+language sql immutable parallel safe
+return (
+    select
+        coalesce(
+            '{' || string_agg(
+                to_json(m.key)::text || ':' || m.value::text, ',' order by m.n
+            ) || '}',
+            '{}'
+        )
+    from json_each(_json_without.object) with ordinality as m (key, value, n)
+    where array_position(_json_without.names, m.key) is null
+)::json;
+
+comment on function convo._json_without(json, text[]) is
+'A JSON object without some of its members, the others as they are.';
+revoke execute on function convo._json_without(json, text[]) from public;
+grant execute on function convo._json_without(json, text[])
+to convo_app, convo_service;
+-- <<< sql/functions/message/_json_without.sql
 
 -- >>> sql/functions/message/_replace_openai_text.sql
 -- _replace_openai_text: an OpenAI chat message with other text.
@@ -2926,9 +4219,221 @@ grant execute on function convo._replace_openai_text(json, text)
 to convo_app, convo_service;
 -- <<< sql/functions/message/_replace_openai_text.sql
 
+-- >>> sql/functions/message/_replace_responses_text.sql
+-- _replace_responses_text: an item of the OpenAI responses format with other text.
+-- Annotations and log probabilities go: they are about the old text.
+-- in: the item, without escapes that json_each fails on; the text as a JSON string
+create function convo._replace_responses_text(item json, text_value text) returns json
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant json := _replace_responses_text.item;
+    part_name constant text := case
+        when source ->> 'type' like '%\_output' then 'output' else 'content'
+    end;
+    old_value constant json := source -> part_name;
+    text_types constant text[] := array['text', 'input_text', 'output_text', 'refusal'];
+    new_value text := _replace_responses_text.text_value;
+begin
+    if source ->> 'type' = 'shell_call_output' then
+        new_value := '[' || convo._json_set(
+            convo._json_set(
+                old_value -> 0, 'stdout', _replace_responses_text.text_value
+            ),
+            'stderr', '""'
+        )::text || ']';
+    elsif json_typeof(old_value) = 'array' then
+        select '[' || string_agg(
+            case
+                when p.place is null then p.part::text
+                when p.part ->> 'type' in ('output_text', 'refusal')
+                    then '{"type":"output_text","text":' || new_value
+                        || ',"annotations":[]}'
+                else convo._json_set(p.part, 'text', new_value)::text
+            end,
+            ',' order by p.n
+        ) || ']'
+        into new_value
+        from (
+            select
+                e.part, e.n,
+                case when e.part ->> 'type' = any (text_types) then
+                    row_number() over (
+                        partition by e.part ->> 'type' = any (text_types) order by e.n
+                    )
+                end as place
+            from json_array_elements(old_value) with ordinality as e (part, n)
+        ) as p
+        where p.place is null or p.place = 1;
+    end if;
+    return convo._json_set(source, part_name, new_value);
+end
+$$;
+
+comment on function convo._replace_responses_text(json, text) is
+'An item of the OpenAI responses format with other text.';
+revoke execute on function convo._replace_responses_text(json, text) from public;
+grant execute on function convo._replace_responses_text(json, text)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_replace_responses_text.sql
+
+-- >>> sql/functions/message/_replace_anthropic_text.sql
+-- _replace_anthropic_text: an Anthropic message, or a tool result, with other text.
+-- Thinking goes with its signatures, and so do citations, which are about the old text.
+-- Without text of its own its first result takes the text, and that of others goes.
+-- in: the message, without escapes that json_each fails on; the text as a JSON string,
+--     or null for none
+create function convo._replace_anthropic_text(message json, text_value text)
+returns json
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant json := _replace_anthropic_text.message;
+    blocks constant json := source -> 'content';
+    taker text;
+    new_blocks text;
+begin
+    if json_typeof(blocks) = 'string' then
+        if _replace_anthropic_text.text_value is null then
+            return convo._json_without(source, '{content}');
+        end if;
+        return convo._json_set(source, 'content', _replace_anthropic_text.text_value);
+    elsif json_typeof(blocks) is distinct from 'array' then
+        return source;
+    end if;
+    taker := case
+        when exists (
+            select
+            from json_array_elements(blocks) as e (block)
+            where e.block ->> 'type' = 'text'
+        ) then 'text'
+        else 'tool_result'
+    end;
+    select '[' || coalesce(string_agg(
+        case
+            when b.kind <> taker then b.block::text
+            when taker = 'text' then convo._json_set(
+                convo._json_without(b.block, '{citations}'), 'text',
+                _replace_anthropic_text.text_value
+            )::text
+            else convo._replace_anthropic_text(b.block, case
+                when b.place = 1 then _replace_anthropic_text.text_value
+            end)::text
+        end,
+        ',' order by b.n
+    ), '') || ']'
+    into new_blocks
+    from (
+        select e.block, e.n, k.kind, row_number() over (
+            partition by k.kind order by e.n
+        ) as place
+        from json_array_elements(blocks) with ordinality as e (block, n)
+        cross join lateral (
+            select case
+                when e.block ->> 'type' = 'tool_result'
+                    and json_typeof(e.block -> 'content') is distinct from 'string'
+                    and jsonb_path_exists(
+                        (e.block -> 'content')::jsonb, '$[*] ? (@.type == "text")'
+                    ) is not true
+                    then 'result without text'
+                else e.block ->> 'type'
+            end as kind
+        ) as k
+    ) as b
+    where b.kind not in ('text', 'thinking', 'redacted_thinking')
+        or b.kind = 'text' and b.place = 1
+        and _replace_anthropic_text.text_value is not null;
+    return convo._json_set(source, 'content', new_blocks);
+end
+$$;
+
+comment on function convo._replace_anthropic_text(json, text) is
+'An Anthropic message, or a tool result, with other text.';
+revoke execute on function convo._replace_anthropic_text(json, text) from public;
+grant execute on function convo._replace_anthropic_text(json, text)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_replace_anthropic_text.sql
+
+-- >>> sql/functions/message/_replace_gemini_text.sql
+-- _replace_gemini_text: a Gemini message with other text.
+-- Thoughts go, and so do signatures. Without text of its own its first functionResponse
+-- takes the text, and the response of others is empty.
+-- in: the message, without escapes that json_each fails on; the text as a JSON string
+create function convo._replace_gemini_text(message json, text_value text) returns json
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    signatures constant text[] := array['thoughtSignature', 'thought_signature'];
+    has_text constant boolean := exists (
+        select
+        from json_array_elements(_replace_gemini_text.message -> 'parts') as e (part)
+        where e.part ->> 'text' is not null
+            and e.part ->> 'thought' is distinct from 'true'
+    );
+    parts text;
+begin
+    select '[' || coalesce(string_agg(
+        case
+            when p.kind = 'text' then convo._json_set(
+                p.part, 'text', _replace_gemini_text.text_value
+            )::text
+            when p.kind = 'other' or has_text then p.part::text
+            else convo._json_set(p.part, p.kind, convo._json_set(
+                p.part -> p.kind, 'response', case
+                    when p.place = 1
+                        then '{"output":' || _replace_gemini_text.text_value || '}'
+                    else '{}'
+                end
+            )::text)::text
+        end,
+        ',' order by p.n
+    ), '') || ']'
+    into parts
+    from (
+        select
+            case
+                when coalesce(s.part -> signatures[1], s.part -> signatures[2]) is null
+                    then s.part
+                else convo._json_without(s.part, signatures)
+            end as part,
+            s.kind, s.n, row_number() over (
+                partition by s.kind in ('other', 'text'), s.kind = 'text' order by s.n
+            ) as place
+        from (
+            select e.part, e.n, case
+                when e.part ->> 'thought' = 'true' then 'thought'
+                when e.part ->> 'text' is not null then 'text'
+                when e.part ->> 'functionResponse' is not null then 'functionResponse'
+                when e.part ->> 'function_response' is not null then 'function_response'
+                else 'other'
+            end as kind
+            from json_array_elements(_replace_gemini_text.message -> 'parts')
+                with ordinality as e (part, n)
+        ) as s
+        where s.kind <> 'thought'
+    ) as p
+    where p.part::text <> '{}' and (p.kind <> 'text' or p.place = 1);
+    return convo._json_set(_replace_gemini_text.message, 'parts', parts);
+end
+$$;
+
+comment on function convo._replace_gemini_text(json, text) is
+'A Gemini message with other text.';
+revoke execute on function convo._replace_gemini_text(json, text) from public;
+grant execute on function convo._replace_gemini_text(json, text)
+to convo_app, convo_service;
+-- <<< sql/functions/message/_replace_gemini_text.sql
+
 -- >>> sql/functions/message/_replace_text.sql
 -- _replace_text: a payload with other text, and all other values byte for byte.
--- Of several text parts the first takes the new text, and the others go.
+-- Of several text parts the first takes the new text, and the others go. Reasoning and
+-- signatures go too: they vouch for the old text.
 -- The functions that take json apart fail on \u0000 and on half surrogate pairs, so
 -- what begins an escape is hidden meanwhile, behind characters that occur nowhere; but
 -- for the escapes of ASCII, with which the name of a member can be written.
@@ -2957,6 +4462,10 @@ begin
         replace(
             case _replace_text.format
                 when 'openai' then convo._replace_openai_text(hidden, text_value)
+                when 'openai_responses'
+                    then convo._replace_responses_text(hidden, text_value)
+                when 'anthropic' then convo._replace_anthropic_text(hidden, text_value)
+                when 'gemini' then convo._replace_gemini_text(hidden, text_value)
             end::text,
             marks[2], '\u'
         ),
@@ -3217,8 +4726,9 @@ grant execute on function convo.append_message(
 
 -- >>> sql/functions/message/append_messages.sql
 -- append_messages: adds messages in a provider's own shape, all or none.
--- in: one message or an array; tokens for each (null: estimated); model: who wrote the
---     assistant's messages
+-- in: one message or an array; format: openai (chat), openai_responses (items of input
+--     or output), anthropic or gemini, whose system text is a message of role system;
+--     tokens for each (null: estimated); model: who wrote the assistant's messages
 -- out: the stored messages, or with a key used before the ones stored then, as they are
 --      now; [] checks expected_seq, stores nothing and gives no row
 -- errors: PC050 not valid in the format (DETAIL: index, reason), PC001, PC012,
@@ -3245,6 +4755,7 @@ declare
     earlier convo.idempotency_key;
     conversation convo.conversation;
     first_seq integer;
+    groups integer[];
 begin
     -- Everything is read before anything is locked.
     parsed := convo._read_messages(
@@ -3282,6 +4793,9 @@ begin
         total.body_messages, total.body_tokens, append_messages.expected_seq
     );
     first_seq := conversation.last_seq - total.messages + 1;
+    groups := convo._group_messages(
+        conversation.conversation_id, append_messages.format, parsed, first_seq
+    );
     insert into convo.message (
         tenant_id, conversation_id, seq, user_id, role, content, payload, format,
         tokens, is_estimated, is_empty, group_seq, model, call_ids, result_ids,
@@ -3293,12 +4807,19 @@ begin
         p.tokens, append_messages.tokens[p.n] is null, p.is_empty, p.group_seq,
         case when p.role = 'assistant' then nullif(append_messages.model, '') end,
         p.call_ids, p.result_ids, conversation.updated_at
-    from unnest(
-        parsed,
-        convo._group_messages(conversation.conversation_id, parsed, first_seq)
-    ) with ordinality as p (
+    from unnest(parsed, groups) with ordinality as p (
         role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
     );
+    if conversation.summary_through_seq >= any (groups) then
+        -- a result that joined a call which a summary covers
+        perform convo._advance_conversation(
+            conversation.conversation_id, 0, 0, 0, -count(*), -sum(p.tokens)
+        )
+        from unnest(parsed, groups) as p (
+            role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq
+        )
+        where p.group_seq <= conversation.summary_through_seq;
+    end if;
     if hash is not null then
         insert into convo.idempotency_key (
             tenant_id, conversation_id, key, user_id, first_seq, last_seq, sha256,
@@ -3517,7 +5038,12 @@ begin
     returning m.* into message;
     perform convo._advance_conversation(
         old.conversation_id, 0, 0, token_count - old.tokens, 0,
-        case when old.role <> 'system' then token_count - old.tokens else 0 end
+        case
+            when old.role <> 'system'
+                and old.group_seq > conversation.summary_through_seq
+                then token_count - old.tokens
+            else 0
+        end
     );
     return convo._message_record(message);
 end
@@ -3549,7 +5075,12 @@ declare
     );
     message convo.message := convo._find_message(conversation, _set_deleted.seq);
     step constant integer := case when _set_deleted.is_deleted then -1 else 1 end;
-    body_step constant integer := case when message.role <> 'system' then step else 0 end;
+    body_step constant integer := case
+        when message.role <> 'system'
+            and message.group_seq > conversation.summary_through_seq
+            then step
+        else 0
+    end;
 begin
     if (message.deleted_at is not null) <> _set_deleted.is_deleted then
         update convo.message as m
@@ -3644,13 +5175,16 @@ begin
             and m.conversation_id = conversation.conversation_id
             and m.seq >= delete_messages.from_seq
             and m.deleted_at is null
-        returning m.role, m.tokens
+        returning
+            m.tokens,
+            m.role <> 'system' and m.group_seq > conversation.summary_through_seq
+                as is_body
     )
     select
         count(*)::integer as messages,
         coalesce(sum(d.tokens), 0) as tokens,
-        count(*) filter (where d.role <> 'system') as body_messages,
-        coalesce(sum(d.tokens) filter (where d.role <> 'system'), 0) as body_tokens
+        count(*) filter (where d.is_body) as body_messages,
+        coalesce(sum(d.tokens) filter (where d.is_body), 0) as body_tokens
     into gone
     from deleted as d;
     if gone.messages > 0 then
@@ -3812,6 +5346,2298 @@ revoke execute on function convo.token_window(uuid, integer) from public;
 grant execute on function convo.token_window(uuid, integer)
 to convo_app, convo_service, convo_reader;
 -- <<< sql/functions/context/token_window.sql
+
+-- >>> sql/functions/context/list_policies.sql
+-- list_policies: the context policies of this tenant, by name.
+-- errors: PC030
+-- since: 0.1.0
+create function convo.list_policies() returns setof convo.policy_record
+language sql stable rows 10
+begin atomic
+    select
+        p.name,
+        p.strategy,
+        p.token_budget,
+        p.message_limit,
+        p.step_tokens,
+        p.message_overhead,
+        p.start_on_user,
+        p.pin_last_user,
+        p.open_calls,
+        p.summary_placement,
+        p.summary_threshold,
+        p.summary_share,
+        p.memory_limit,
+        p.recall_limit
+    from convo.context_policy as p
+    where p.tenant_id = (select convo._require_tenant())
+    order by p.name;
+end;
+
+comment on function convo.list_policies() is
+'The context policies of this tenant, by name.';
+revoke execute on function convo.list_policies() from public;
+grant execute on function convo.list_policies()
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/list_policies.sql
+
+-- >>> sql/functions/context/get_policy.sql
+-- get_policy: a context policy of this tenant.
+-- out: a row, or none
+-- errors: PC030
+-- since: 0.1.0
+create function convo.get_policy(name text) returns setof convo.policy_record
+language sql stable rows 1
+begin atomic
+    select p.*
+    from convo.list_policies() as p
+    where p.name = get_policy.name;
+end;
+
+comment on function convo.get_policy(text) is
+'A context policy of this tenant, or no row.';
+revoke execute on function convo.get_policy(text) from public;
+grant execute on function convo.get_policy(text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/get_policy.sql
+
+-- >>> sql/functions/context/set_policy.sql
+-- set_policy: sets a context policy of this tenant, whole: what isn't given is the default.
+-- in: name: 'default' is for conversations that name none
+--     strategy: full (everything live), last_n (message_limit messages, whole groups),
+--       token_budget (the newest that fit), summary (the summary, then the newest that
+--       fit), hybrid (as summary, with recalled messages)
+--     token_budget: the most tokens of a context, everything counted
+--     step_tokens: eviction in steps of so many tokens, so that the beginning stays the
+--       same for many turns and prompt caches hit; 0: no steps, at most half the budget
+--     message_overhead: tokens that each message costs beside its own
+--     start_on_user: what stands before the first user message goes
+--     pin_last_user: the newest user message is always kept
+--     open_calls: drop leaves out calls without results; keep keeps the one at the end
+--     summary_placement: exchange (a user and an assistant message) or system
+--     summary_threshold, summary_share: a summary is due over share * threshold tokens
+-- errors: 22023, PC030
+-- since: 0.1.0
+create function convo.set_policy(
+    name text,
+    strategy text default 'summary',
+    token_budget integer default 8000,
+    message_limit integer default null,
+    step_tokens integer default 0,
+    message_overhead integer default 0,
+    start_on_user boolean default true,
+    pin_last_user boolean default true,
+    open_calls text default 'drop',
+    summary_placement text default 'exchange',
+    summary_threshold integer default 20000,
+    summary_share real default 0.8,
+    memory_limit integer default 15,
+    recall_limit integer default 0
+) returns convo.policy_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    result convo.policy_record;
+begin
+    insert into convo.context_policy (
+        tenant_id, name, strategy, token_budget, message_limit, step_tokens,
+        message_overhead, start_on_user, pin_last_user, open_calls, summary_placement,
+        summary_threshold, summary_share, memory_limit, recall_limit
+    )
+    values (
+        tenant, set_policy.name, set_policy.strategy, set_policy.token_budget,
+        set_policy.message_limit, set_policy.step_tokens, set_policy.message_overhead,
+        set_policy.start_on_user, set_policy.pin_last_user, set_policy.open_calls,
+        set_policy.summary_placement, set_policy.summary_threshold,
+        set_policy.summary_share, set_policy.memory_limit, set_policy.recall_limit
+    )
+    on conflict (tenant_id, name) do update
+        set strategy = excluded.strategy,
+            token_budget = excluded.token_budget,
+            message_limit = excluded.message_limit,
+            step_tokens = excluded.step_tokens,
+            message_overhead = excluded.message_overhead,
+            start_on_user = excluded.start_on_user,
+            pin_last_user = excluded.pin_last_user,
+            open_calls = excluded.open_calls,
+            summary_placement = excluded.summary_placement,
+            summary_threshold = excluded.summary_threshold,
+            summary_share = excluded.summary_share,
+            memory_limit = excluded.memory_limit,
+            recall_limit = excluded.recall_limit;
+    select p.* into result from convo.get_policy(set_policy.name) as p;
+    return result;
+exception when check_violation or not_null_violation then
+    declare
+        rule text;
+        argument text;
+    begin
+        get stacked diagnostics rule = constraint_name, argument = column_name;
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', coalesce(
+                nullif(argument, ''),
+                regexp_replace(rule, '^context_policy_(.*)_check$', '\1')
+            )
+        ));
+    end;
+end
+$$;
+
+comment on function convo.set_policy(
+    text, text, integer, integer, integer, integer, boolean, boolean, text, text,
+    integer, real, integer, integer
+) is
+'Sets a context policy of this tenant, whole: what isn''t given is the default. The '
+'policy named default is for conversations that name none.';
+revoke execute on function convo.set_policy(
+    text, text, integer, integer, integer, integer, boolean, boolean, text, text,
+    integer, real, integer, integer
+) from public;
+grant execute on function convo.set_policy(
+    text, text, integer, integer, integer, integer, boolean, boolean, text, text,
+    integer, real, integer, integer
+) to convo_service;
+-- <<< sql/functions/context/set_policy.sql
+
+-- >>> sql/functions/context/delete_policy.sql
+-- delete_policy: deletes a context policy of this tenant.
+-- Conversations that name it go on with the tenant's default.
+-- out: whether there was one
+-- errors: PC030
+-- since: 0.1.0
+create function convo.delete_policy(name text) returns boolean
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    delete from convo.context_policy as p
+    where p.tenant_id = convo._require_tenant() and p.name = delete_policy.name;
+    return found;
+end
+$$;
+
+comment on function convo.delete_policy(text) is
+'Deletes a context policy of this tenant, and gives whether there was one.';
+revoke execute on function convo.delete_policy(text) from public;
+grant execute on function convo.delete_policy(text) to convo_service;
+-- <<< sql/functions/context/delete_policy.sql
+
+-- >>> sql/functions/context/_resolve_policy.sql
+-- _resolve_policy: the policy that counts for a context.
+-- The call's, else the conversation's, else the tenant's default, else the built-in
+-- defaults of set_policy. A conversation may name one that is gone: then the default.
+-- in: the conversation, the name and the budget given in the call (null: none)
+-- errors: 22023 the call names no policy of the tenant, or the budget is too small
+create function convo._resolve_policy(
+    conversation convo.conversation, name text, token_budget integer
+) returns convo.policy_record
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    policy convo.policy_record;
+begin
+    select p.* into policy
+    from convo.list_policies() as p
+    where p.name in (_resolve_policy.name, (_resolve_policy.conversation).policy, 'default')
+    order by
+        p.name is not distinct from _resolve_policy.name desc,
+        p.name is not distinct from (_resolve_policy.conversation).policy desc
+    limit 1;
+    if _resolve_policy.name is distinct from policy.name
+        and _resolve_policy.name is not null
+    then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'policy', 'value', _resolve_policy.name,
+            'reason', 'there is no such policy'
+        ));
+    elsif policy.name is null then
+        policy := row(
+            'default', 'summary', 8000, null, 0, 0, true, true, 'drop', 'exchange',
+            20000, 0.8, 15, 0
+        );
+    end if;
+    policy.token_budget := coalesce(_resolve_policy.token_budget, policy.token_budget);
+    if policy.token_budget < greatest(2 * policy.step_tokens, 0) then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'token_budget', 'value', policy.token_budget,
+            'minimum', 2 * policy.step_tokens
+        ));
+    end if;
+    return policy;
+end
+$$;
+
+comment on function convo._resolve_policy(convo.conversation, text, integer) is
+'The policy that counts for a context, with the budget of the call.';
+revoke execute on function convo._resolve_policy(convo.conversation, text, integer)
+from public;
+grant execute on function convo._resolve_policy(convo.conversation, text, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_resolve_policy.sql
+
+-- >>> sql/functions/context/_judge_group.sql
+-- _judge_group: which live messages of a group a provider would accept.
+-- A call needs a result, a result needs a call, and of two results for one call the
+-- first counts. Something that says nothing stays only beside something that does, as
+-- reasoning beside its answer.
+-- in: the messages; whether calls may be open
+-- out: the messages in order of seq, with a reason where one is left out
+create function convo._judge_group(
+    members convo._group_member[], may_be_open boolean
+) returns convo._group_member[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    judged convo._group_member[] := _judge_group.members;
+    open_ids text[] := '{}';
+    place integer;
+    is_answering boolean;
+begin
+    -- most messages stand alone
+    if cardinality(judged) = 1
+        and coalesce(judged[1].call_ids, judged[1].result_ids) is null
+    then
+        judged[1].reason := case when judged[1].is_empty then 'empty' end;
+        return judged;
+    end if;
+    judged := array(select m from unnest(judged) as m order by m.seq);
+    for n in 1 .. cardinality(judged) loop
+        open_ids := open_ids || judged[n].call_ids;
+        is_answering := judged[n].result_ids is null;
+        for r in 1 .. coalesce(cardinality(judged[n].result_ids), 0) loop
+            place := array_position(open_ids, judged[n].result_ids[r]);
+            if place is not null then
+                open_ids := open_ids[:place - 1] || open_ids[place + 1:];
+                is_answering := true;
+            end if;
+        end loop;
+        if not is_answering then
+            judged[n].reason := 'result without a call';
+        end if;
+    end loop;
+    if cardinality(open_ids) > 0 and not _judge_group.may_be_open then
+        for n in 1 .. cardinality(judged) loop
+            judged[n].reason := 'call without a result';
+        end loop;
+    end if;
+    if not exists (
+        select from unnest(judged) as m where m.reason is null and not m.is_empty
+    ) then
+        for n in 1 .. cardinality(judged) loop
+            judged[n].reason := coalesce(judged[n].reason, 'empty');
+        end loop;
+    end if;
+    return judged;
+end
+$$;
+
+comment on function convo._judge_group(convo._group_member[], boolean) is
+'Which live messages of a group a provider would accept.';
+revoke execute on function convo._judge_group(convo._group_member[], boolean)
+from public;
+grant execute on function convo._judge_group(convo._group_member[], boolean)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_judge_group.sql
+
+-- >>> sql/functions/context/_stepped_budget.sql
+-- _stepped_budget: the budget of the window when eviction goes in steps.
+-- As the conversation grows, what has been evicted stays a whole number of steps, so
+-- the window begins at the same message for many turns.
+-- in: all live tokens, the budget, the step (0: no steps)
+create function convo._stepped_budget(total bigint, budget bigint, step integer)
+returns bigint
+language sql immutable parallel safe
+return case
+    when _stepped_budget.step = 0 or _stepped_budget.total <= _stepped_budget.budget
+        then _stepped_budget.budget
+    else _stepped_budget.total - _stepped_budget.step * (
+            (_stepped_budget.total - _stepped_budget.budget + _stepped_budget.step - 1)
+            / _stepped_budget.step
+        )
+end;
+
+comment on function convo._stepped_budget(bigint, bigint, integer) is
+'The budget of the window when eviction goes in steps.';
+revoke execute on function convo._stepped_budget(bigint, bigint, integer) from public;
+grant execute on function convo._stepped_budget(bigint, bigint, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_stepped_budget.sql
+
+-- >>> sql/functions/context/_scan_groups.sql
+-- _scan_groups: goes back through a conversation, group by group, and judges each.
+-- Stops at the first valid group that doesn't fit, so its cost follows the window; only
+-- to explain it goes on to the beginning. The newest valid group always fits.
+-- in: the conversation, the policy, the last summarised group (0: none), the tokens that
+--     fit, whether to explain
+-- out: the live messages come across, other than system ones, newest group first, with
+--     the total from the newest back to their group, and a reason where left out
+create function convo._scan_groups(
+    conversation convo.conversation,
+    policy convo.policy_record,
+    covered_seq integer,
+    window_budget bigint,
+    is_explained boolean
+) returns convo._group_member[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+set enable_hashagg = off -- so that groups come one by one, in the order of the index
+as $$
+#variable_conflict use_column
+declare
+    size_limit constant integer := case
+        when (_scan_groups.policy).strategy = 'last_n' then (_scan_groups.policy).message_limit
+        else 2147483647
+    end;
+    scanned convo._group_member[] := '{}';
+    size integer := 0;
+    running bigint := 0;
+    is_full boolean := false;
+    members convo._group_member[];
+    member convo._group_member;
+    valid_members integer;
+begin
+    for members in
+        select
+            array_agg(row(
+                m.seq, m.group_seq, m.role, m.tokens, m.is_empty, m.call_ids,
+                m.result_ids, null, null
+            )::convo._group_member)
+        from (
+            select
+                l.seq, l.group_seq, l.role, l.tokens, l.is_empty, l.call_ids,
+                l.result_ids
+            from convo.message as l
+            where l.tenant_id = (_scan_groups.conversation).tenant_id
+                and l.conversation_id = (_scan_groups.conversation).conversation_id
+                and l.group_seq > _scan_groups.covered_seq
+                and l.deleted_at is null
+                and l.role <> 'system'
+            order by l.group_seq desc
+            limit (select 2147483647) -- see token_window
+        ) as m
+        group by m.group_seq
+        order by m.group_seq desc
+    loop
+        members := convo._judge_group(
+            members, (_scan_groups.policy).open_calls = 'keep' and size = 0
+        );
+        valid_members := 0;
+        foreach member in array members loop
+            if member.reason is null then
+                running := running + member.tokens + (_scan_groups.policy).message_overhead;
+                valid_members := valid_members + 1;
+            end if;
+        end loop;
+        is_full := is_full
+            or size > 0
+            and valid_members > 0
+            and (running > _scan_groups.window_budget or size + valid_members > size_limit);
+        exit when is_full and not _scan_groups.is_explained;
+        size := size + valid_members;
+        foreach member in array members loop
+            member.running_tokens := running;
+            if is_full then
+                member.reason := coalesce(member.reason, 'over the budget');
+            end if;
+            scanned := scanned || member;
+        end loop;
+    end loop;
+    return scanned;
+end
+$$;
+
+comment on function convo._scan_groups(
+    convo.conversation, convo.policy_record, integer, bigint, boolean
+) is
+'Goes back through a conversation, group by group, as far as a window reaches.';
+revoke execute on function convo._scan_groups(
+    convo.conversation, convo.policy_record, integer, bigint, boolean
+) from public;
+grant execute on function convo._scan_groups(
+    convo.conversation, convo.policy_record, integer, bigint, boolean
+) to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_scan_groups.sql
+
+-- >>> sql/functions/context/_context_window.sql
+-- _context_window: which messages the window of a context holds.
+-- in: the conversation, the policy, the last summarised group (0: none), all live tokens
+--     of the body, what is taken off the budget first, whether to explain
+-- out: the messages kept (reason null), and the ones come across that were left out
+-- errors: PC020
+create function convo._context_window(
+    conversation convo.conversation,
+    policy convo.policy_record,
+    covered_seq integer,
+    body_tokens bigint,
+    fixed_tokens bigint,
+    is_explained boolean
+) returns convo._group_member[]
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    is_whole constant boolean := (_context_window.policy).strategy = 'full';
+    step constant integer := (_context_window.policy).step_tokens;
+    available bigint :=
+        (_context_window.policy).token_budget - _context_window.fixed_tokens;
+    window_budget bigint := case
+        when is_whole then 9223372036854775807
+        else convo._stepped_budget(_context_window.body_tokens, available, step)
+    end;
+    scanned convo._group_member[] := convo._scan_groups(
+        _context_window.conversation, _context_window.policy,
+        _context_window.covered_seq, window_budget, _context_window.is_explained
+    );
+    kept record;
+    pinned_seq integer;
+    pinned_tokens integer;
+begin
+    select
+        min(m.running_tokens) as newest_tokens,
+        max(m.running_tokens) as tokens,
+        max(m.group_seq) as newest_group,
+        min(m.group_seq) filter (where m.role = 'user') as first_user_group
+    into kept
+    from unnest(scanned) as m
+    where m.reason is null;
+
+    if kept.first_user_group is null and (_context_window.policy).pin_last_user then
+        select m.seq, m.tokens + (_context_window.policy).message_overhead
+        into pinned_seq, pinned_tokens
+        from convo.message as m
+        where m.tenant_id = (_context_window.conversation).tenant_id
+            and m.conversation_id = (_context_window.conversation).conversation_id
+            and m.group_seq > _context_window.covered_seq
+            and m.deleted_at is null
+            and m.role = 'user'
+            and not m.is_empty
+        order by m.seq desc
+        limit 1;
+        if found then
+            available := available - pinned_tokens;
+            window_budget := convo._stepped_budget(
+                _context_window.body_tokens, available, step
+            );
+        end if;
+    end if;
+
+    if coalesce(kept.newest_tokens, available + 1) > available
+        or is_whole and kept.tokens > available
+        or (_context_window.policy).start_on_user
+        and coalesce(kept.first_user_group, pinned_seq) is null
+    then
+        perform convo._fail('PC020', jsonb_build_object(
+            'conversation_id', (_context_window.conversation).conversation_id,
+            'needed', _context_window.fixed_tokens + coalesce(pinned_tokens, 0)
+                + coalesce(
+                    case when is_whole then kept.tokens else kept.newest_tokens end, 0
+                ),
+            'available', (_context_window.policy).token_budget,
+            'has_user_message', coalesce(kept.first_user_group, pinned_seq) is not null
+        ));
+    end if;
+
+    for n in 1 .. cardinality(scanned) loop
+        scanned[n].reason := case
+            when scanned[n].seq = pinned_seq then null
+            when scanned[n].reason is not null then scanned[n].reason
+            when scanned[n].running_tokens > window_budget
+                and scanned[n].group_seq < kept.newest_group
+                then 'over the budget'
+            when (_context_window.policy).start_on_user
+                and scanned[n].group_seq < kept.first_user_group
+                then 'before the first user message'
+        end;
+    end loop;
+    if pinned_seq is not null and not _context_window.is_explained then
+        scanned := scanned || row(
+            pinned_seq, pinned_seq, 'user', null, null, null, null, null, null
+        )::convo._group_member;
+    end if;
+    return scanned;
+end
+$$;
+
+comment on function convo._context_window(
+    convo.conversation, convo.policy_record, integer, bigint, bigint, boolean
+) is
+'Which messages the window of a context holds.';
+revoke execute on function convo._context_window(
+    convo.conversation, convo.policy_record, integer, bigint, bigint, boolean
+) from public;
+grant execute on function convo._context_window(
+    convo.conversation, convo.policy_record, integer, bigint, bigint, boolean
+) to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_context_window.sql
+
+-- >>> sql/functions/context/_fixed_items.sql
+-- _fixed_items: what stands before the window of a context, and comes off its budget.
+-- in: the conversation, where the summary goes, what it covers (0: no summary)
+-- out: the system prompt, the system messages, the summary
+create function convo._fixed_items(
+    conversation convo.conversation, summary_placement text, covered_seq integer
+) returns setof convo._context_item
+language sql stable
+begin atomic
+    select
+        'system',
+        null::integer,
+        'system',
+        p.content,
+        p.tokens,
+        1,
+        0,
+        null::text
+    from convo.prompt as p
+    where p.tenant_id = (_fixed_items.conversation).tenant_id
+        and p.user_id = (_fixed_items.conversation).user_id
+        and p.sha256 = (_fixed_items.conversation).system_prompt_sha256
+    union all
+    select
+        'system',
+        m.seq,
+        m.role,
+        m.content,
+        m.tokens,
+        2,
+        m.seq as group_seq,
+        case when m.is_empty then 'empty' end
+    from convo.message as m
+    where m.tenant_id = (_fixed_items.conversation).tenant_id
+        and m.conversation_id = (_fixed_items.conversation).conversation_id
+        and m.role = 'system'
+        and m.deleted_at is null
+    union all
+    select
+        'summary',
+        s.through_seq,
+        e.role,
+        e.content,
+        e.tokens,
+        3,
+        e.place,
+        null::text
+    from convo.summary as s
+    cross join
+        lateral (
+            select
+                'user' as role,
+                'Summarize our conversation so far.' as content,
+                6 as tokens,
+                1 as place
+            where _fixed_items.summary_placement = 'exchange'
+            union all
+            select
+                case
+                    when _fixed_items.summary_placement = 'exchange' then 'assistant'
+                    else 'system'
+                end,
+                s.content,
+                s.tokens,
+                2
+        ) as e
+    where s.tenant_id = (_fixed_items.conversation).tenant_id
+        and s.conversation_id = (_fixed_items.conversation).conversation_id
+        and s.through_seq = _fixed_items.covered_seq;
+end;
+
+comment on function convo._fixed_items(convo.conversation, text, integer) is
+'What stands before the window of a context: system prompt and messages, summary.';
+revoke execute on function convo._fixed_items(convo.conversation, text, integer)
+from public;
+grant execute on function convo._fixed_items(convo.conversation, text, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_fixed_items.sql
+
+-- >>> sql/functions/context/_context_items.sql
+-- _context_items: what was considered for a context, in the order it would be sent in.
+-- in: as get_context; whether to explain: then everything, else little more than is kept
+-- out: items with their section (1 system prompt, 2 system messages, 3 summary,
+--      4 messages), and a reason where left out
+-- errors: PC001, PC012, PC020, PC030, 22023
+create function convo._context_items(
+    conversation_id uuid, policy text, token_budget integer, is_explained boolean
+) returns setof convo._context_item
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    conversation convo.conversation;
+    rule convo.policy_record;
+    fixed convo._context_item[];
+    fixed_tokens bigint;
+    body_tokens bigint;
+    covered_seq integer := 0;
+    scanned convo._group_member[];
+begin
+    perform convo._size(
+        'token_budget', coalesce(_context_items.token_budget, 0), 2147483647
+    );
+    select c.* into conversation
+    from convo.conversation as c
+    where c.tenant_id = tenant and c.conversation_id = _context_items.conversation_id;
+    if not found then
+        perform convo._fail_not_found(_context_items.conversation_id);
+    end if;
+    rule := convo._resolve_policy(
+        conversation, _context_items.policy, _context_items.token_budget
+    );
+    if rule.strategy in ('summary', 'hybrid') then
+        covered_seq := conversation.summary_through_seq;
+    end if;
+
+    fixed := array(
+        select i
+        from convo._fixed_items(conversation, rule.summary_placement, covered_seq) as i
+    );
+    select
+        coalesce(
+            sum(i.tokens + rule.message_overhead) filter (where i.reason is null), 0
+        ),
+        conversation.token_total
+            - coalesce(sum(i.tokens) filter (where i.section = 2), 0)
+            + rule.message_overhead
+            * (conversation.message_count - count(*) filter (where i.section = 2))
+    into fixed_tokens, body_tokens
+    from unnest(fixed) as i;
+    if covered_seq > 0 then
+        body_tokens := conversation.body_tokens
+            + rule.message_overhead * conversation.body_count;
+    end if;
+
+    -- Not within the query below: joined to no message it might not be called at all.
+    scanned := convo._context_window(
+        conversation, rule, covered_seq, body_tokens, fixed_tokens,
+        _context_items.is_explained
+    );
+    return query
+    select i.* from unnest(fixed) as i
+    union all
+    select 'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq, w.reason
+    from unnest(scanned) as w
+    -- one by one: a generic plan might join them to the whole conversation
+    cross join lateral (
+        select
+            l.seq,
+            l.role,
+            l.content,
+            l.tokens,
+            l.group_seq
+        from convo.message as l
+        where l.tenant_id = tenant
+            and l.conversation_id = conversation.conversation_id
+            and l.seq = w.seq
+        limit 1
+    ) as m
+    where _context_items.is_explained or w.reason is null
+    union all
+    select
+        'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq,
+        case when m.deleted_at is not null then 'deleted' else 'summarised' end
+    from convo.message as m
+    where _context_items.is_explained
+        and m.tenant_id = tenant
+        and m.conversation_id = conversation.conversation_id
+        and (
+            m.deleted_at is not null
+            or m.role <> 'system' and m.group_seq <= covered_seq
+        );
+end
+$$;
+
+comment on function convo._context_items(uuid, text, integer, boolean) is
+'What was considered for a context, and why something was left out.';
+revoke execute on function convo._context_items(uuid, text, integer, boolean)
+from public;
+grant execute on function convo._context_items(uuid, text, integer, boolean)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/_context_items.sql
+
+-- >>> sql/functions/context/get_context.sql
+-- get_context: what should be sent to a model, by the rule that the policy declares.
+-- System prompt, system messages and summary come first and off the budget. Then the
+-- newest groups that fit, in chronological order, with the newest user message in front
+-- if it lies before them. Calls without results, results without calls and messages that
+-- say nothing are left out.
+-- in: policy: a name, else the conversation's, the tenant's default, the built-in one;
+--     token_budget: instead of the policy's
+-- out: items in the order they are sent in; running_tokens adds up in that order
+-- errors: PC001, PC012, PC020 (what must be kept doesn't fit, or there is no user
+--     message: DETAIL has needed and available), PC030, 22023
+-- since: 0.1.0
+create function convo.get_context(
+    conversation_id uuid,
+    policy text default null,
+    token_budget integer default null
+) returns setof convo.context_record
+language sql stable rows 50
+begin atomic
+    select
+        row_number() over w::integer as ordinal,
+        i.kind,
+        i.seq,
+        i.role,
+        i.content,
+        i.tokens,
+        sum(i.tokens) over w as running_tokens
+    from convo._context_items(
+            get_context.conversation_id,
+            get_context.policy,
+            get_context.token_budget,
+            false
+        ) as i
+    where i.reason is null
+    window
+        w as (
+            order by i.section, i.group_seq, i.seq
+            rows unbounded preceding
+        )
+    order by ordinal;
+end;
+
+comment on function convo.get_context(uuid, text, integer) is
+'What should be sent to a model, item by item, by the rule that the policy declares. '
+'Never empty: PC020 when what must be kept doesn''t fit the budget.';
+revoke execute on function convo.get_context(uuid, text, integer) from public;
+grant execute on function convo.get_context(uuid, text, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/get_context.sql
+
+-- >>> sql/functions/context/explain_context.sql
+-- explain_context: what get_context keeps, and why it leaves out the rest.
+-- Reads the whole conversation.
+-- in: as get_context
+-- out: all items, in the order they would be sent in; running_tokens adds up the kept
+-- errors: as get_context
+-- since: 0.1.0
+create function convo.explain_context(
+    conversation_id uuid,
+    policy text default null,
+    token_budget integer default null
+) returns table (
+    seq integer,
+    role text,
+    kind text,
+    tokens integer,
+    running_tokens bigint,
+    is_kept boolean,
+    reason text
+)
+language sql stable
+begin atomic
+    select
+        i.seq,
+        i.role,
+        i.kind,
+        i.tokens,
+        case when i.reason is null then
+                sum(i.tokens) filter (where i.reason is null) over (
+                    order by i.section, i.group_seq, i.seq
+                    rows unbounded preceding
+                )
+        end as running_tokens,
+        i.reason is null as is_kept,
+        coalesce(i.reason, 'kept') as reason
+    from convo._context_items(
+            explain_context.conversation_id, explain_context.policy,
+            explain_context.token_budget, true
+        ) as i
+    order by i.section, i.group_seq, i.seq;
+end;
+
+comment on function convo.explain_context(uuid, text, integer) is
+'What get_context keeps, and for everything else the reason why it is left out.';
+revoke execute on function convo.explain_context(uuid, text, integer) from public;
+grant execute on function convo.explain_context(uuid, text, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/context/explain_context.sql
+
+-- >>> sql/functions/render/_hide_escapes.sql
+-- _hide_escapes: JSON text that the functions of json can take apart.
+-- They fail on \u0000 and on half surrogate pairs, so what begins an escape is hidden
+-- behind characters that occur nowhere; but for the escapes of ASCII, with which the
+-- name of a member can be written.
+-- out: the text, and the two characters, for _show_escapes
+create function convo._hide_escapes(raw text) returns text[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    marks text[] := array['', ''];
+begin
+    if strpos(_hide_escapes.raw, '\') = 0 then
+        return array[_hide_escapes.raw] || marks;
+    end if;
+    marks := array(
+        select chr(c.n)
+        from generate_series(57344, 63743) as c (n) -- private use
+        where strpos(_hide_escapes.raw, chr(c.n)) = 0
+        limit 2
+    );
+    return array[regexp_replace(
+        replace(_hide_escapes.raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
+    )] || marks;
+end
+$$;
+
+comment on function convo._hide_escapes(text) is
+'JSON text without the escapes that the functions of json fail on.';
+revoke execute on function convo._hide_escapes(text) from public;
+grant execute on function convo._hide_escapes(text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_hide_escapes.sql
+
+-- >>> sql/functions/render/_show_escapes.sql
+-- _show_escapes: JSON text as it was before _hide_escapes.
+create function convo._show_escapes(hidden text, marks text[]) returns text
+language sql immutable parallel safe
+return replace(
+    replace(_show_escapes.hidden, _show_escapes.marks[2], '\u'),
+    _show_escapes.marks[1], '\\'
+);
+
+comment on function convo._show_escapes(text, text[]) is
+'JSON text as it was before _hide_escapes.';
+revoke execute on function convo._show_escapes(text, text[]) from public;
+grant execute on function convo._show_escapes(text, text[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_show_escapes.sql
+
+-- >>> sql/functions/render/_raw_parts.sql
+-- _raw_parts: the parts of an Anthropic or Gemini message, byte for byte.
+-- A content that is a string is a text block.
+create function convo._raw_parts(format text, payload json) returns text[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    hidden constant text[] := convo._hide_escapes(_raw_parts.payload::text);
+    parts constant json := hidden[1]::json -> case _raw_parts.format
+        when 'anthropic' then 'content' else 'parts'
+    end;
+begin
+    if json_typeof(parts) = 'string' then
+        return array[convo._show_escapes(
+            '{"type":"text","text":' || parts::text || '}', hidden[2:]
+        )];
+    end if;
+    return array(
+        select convo._show_escapes(p.part::text, hidden[2:])
+        from json_array_elements(parts) with ordinality as p (part, n)
+        order by p.n
+    );
+end
+$$;
+
+comment on function convo._raw_parts(text, json) is
+'The parts of an Anthropic or Gemini message, byte for byte.';
+revoke execute on function convo._raw_parts(text, json) from public;
+grant execute on function convo._raw_parts(text, json)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_raw_parts.sql
+
+-- >>> sql/functions/render/_set_raw.sql
+-- _set_raw: the bytes of a JSON object with one member set, the rest as it is.
+create function convo._set_raw(raw text, name text, value text) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    hidden constant text[] := convo._hide_escapes(_set_raw.raw);
+begin
+    return convo._show_escapes(
+        convo._json_set(
+            hidden[1]::json, _set_raw.name, to_json(_set_raw.value)::text
+        )::text,
+        hidden[2:]
+    );
+end
+$$;
+
+comment on function convo._set_raw(text, text, text) is
+'The bytes of a JSON object with one member set.';
+revoke execute on function convo._set_raw(text, text, text) from public;
+grant execute on function convo._set_raw(text, text, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_set_raw.sql
+
+-- >>> sql/functions/render/_is_blank.sql
+-- _is_blank: whether a text is null, empty or white space only, in any script.
+create function convo._is_blank(content text) returns boolean
+language sql immutable parallel safe
+return coalesce(
+    _is_blank.content !~ (
+        '[^\s\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f'
+        '\u3000]'
+    ),
+    true
+);
+
+comment on function convo._is_blank(text) is
+'Whether a text is null, empty or white space only.';
+revoke execute on function convo._is_blank(text) from public;
+grant execute on function convo._is_blank(text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_is_blank.sql
+
+-- >>> sql/functions/render/_payload_parts.sql
+-- _payload_parts: a message of any format as parts, see _openai_parts.
+create function convo._payload_parts(format text, payload json) returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    message constant jsonb := convo._readable(_payload_parts.payload);
+begin
+    return case _payload_parts.format
+        when 'openai' then convo._openai_parts(message)
+        when 'openai_responses' then convo._openai_responses_parts(message)
+        when 'anthropic' then convo._anthropic_parts(message)
+        when 'gemini' then convo._gemini_parts(message)
+    end;
+end
+$$;
+
+comment on function convo._payload_parts(text, json) is
+'A message of any format as parts.';
+revoke execute on function convo._payload_parts(text, json) from public;
+grant execute on function convo._payload_parts(text, json)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_payload_parts.sql
+
+-- >>> sql/functions/render/_carried_part.sql
+-- _carried_part: a part as a format can carry it: media that it can't are a short text.
+-- in: the part, the format it is from, the one it goes to, and where it stands there
+--     (system, user, assistant, result)
+create function convo._carried_part(part jsonb, source text, format text, place text)
+returns jsonb
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    kind constant text := _carried_part.part ->> 'kind';
+    media_type constant text := coalesce(_carried_part.part ->> 'media_type', '');
+    has_data constant boolean := _carried_part.part ? 'data';
+    has_url constant boolean := _carried_part.part ->> 'url' ~ '^https?://';
+    is_image constant boolean := kind = 'image' and (
+        has_url
+        or has_data
+        and media_type in ('image/png', 'image/jpeg', 'image/gif', 'image/webp')
+    );
+    is_pdf constant boolean :=
+        kind = 'file' and has_data and media_type = 'application/pdf';
+    -- An id of a file means something to its maker only.
+    has_id constant boolean := _carried_part.part ? 'id'
+        and _carried_part.source in ('openai', 'openai_responses');
+begin
+    if kind = 'result' then
+        return jsonb_set(_carried_part.part, '{parts}', (
+            select coalesce(jsonb_agg(
+                convo._carried_part(
+                    p.part, _carried_part.source, _carried_part.format, 'result'
+                ) order by p.n
+            ), '[]')
+            from jsonb_array_elements(_carried_part.part -> 'parts')
+                with ordinality as p (part, n)
+            where p.part ->> 'kind' in ('image', 'file', 'audio')
+                or p.part ->> 'kind' = 'text' and not convo._is_blank(p.part ->> 'text')
+        ));
+    elsif kind not in ('image', 'file', 'audio')
+        or _carried_part.place in ('user', 'result') and (case
+            when _carried_part.format = 'openai' then _carried_part.place = 'user' and (
+                is_image or is_pdf or kind = 'file' and has_id
+                or media_type in ('audio/wav', 'audio/mp3', 'audio/mpeg') and has_data
+            )
+            when _carried_part.format = 'openai_responses'
+                then is_image or is_pdf or kind <> 'audio' and has_id
+                or kind = 'file' and has_url
+            when _carried_part.format = 'anthropic'
+                then is_image or is_pdf or kind = 'file' and has_url
+            else _carried_part.place = 'user'
+                and (has_data and media_type <> '' or _carried_part.part ? 'url')
+        end)
+    then
+        return _carried_part.part;
+    end if;
+    return jsonb_build_object('kind', 'text', 'text', '[' || concat_ws(
+        ' ', kind, _carried_part.part ->> 'name'
+    ) || ']');
+end
+$$;
+
+comment on function convo._carried_part(jsonb, text, text, text) is
+'A part as a format can carry it: media that it can''t are a short text.';
+revoke execute on function convo._carried_part(jsonb, text, text, text) from public;
+grant execute on function convo._carried_part(jsonb, text, text, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_carried_part.sql
+
+-- >>> sql/functions/render/_is_sent.sql
+-- _is_sent: whether a part goes out at all.
+-- Not a blank text, but for one that its own format takes; nor the reasoning and the
+-- special parts of other formats.
+-- in: the part, the format asked for, whether it is of that format, its bytes there
+create function convo._is_sent(
+    part jsonb, format text, is_native boolean, raw text
+) returns boolean
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    return case _is_sent.part ->> 'kind'
+        when 'text' then not convo._is_blank(_is_sent.part ->> 'text')
+            or _is_sent.is_native and (
+                _is_sent.format like 'openai%'
+                -- Gemini signs empty texts.
+                or coalesce(_is_sent.raw ~ '"thought(S|_s)ignature"', false)
+            )
+        when 'reasoning' then _is_sent.is_native
+        when 'other' then _is_sent.is_native
+        else true
+    end;
+end
+$$;
+
+comment on function convo._is_sent(jsonb, text, boolean, text) is
+'Whether a part goes out at all.';
+revoke execute on function convo._is_sent(jsonb, text, boolean, text) from public;
+grant execute on function convo._is_sent(jsonb, text, boolean, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_is_sent.sql
+
+-- >>> sql/functions/render/_item_blocks.sql
+-- _item_blocks: an item of a context, part by part, for one format.
+-- in: the item, its place in the context, the format asked for
+create function convo._item_blocks(
+    item convo._render_item, place integer, format text
+) returns convo._render_block[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant text := (_item_blocks.item).format;
+    is_native constant boolean := coalesce(source = _item_blocks.format, false);
+    role constant text := case (_item_blocks.item).role
+        when 'tool' then 'user' else (_item_blocks.item).role
+    end;
+    raws text[];
+    parts jsonb[];
+    kept integer[];
+begin
+    if source is null then
+        parts := array[jsonb_build_object(
+            'kind', 'text', 'text', (_item_blocks.item).content
+        )];
+    elsif is_native and source in ('anthropic', 'gemini') then
+        raws := convo._raw_parts(source, (_item_blocks.item).payload);
+        parts := array(
+            select coalesce(
+                convo._payload_parts(source, (case source
+                    when 'anthropic' then '{"content":[' else '{"parts":['
+                end || r.raw || ']}')::json) -> 0,
+                '{"kind": "other"}'
+            )
+            from unnest(raws) with ordinality as r (raw, n)
+            order by r.n
+        );
+    else
+        parts := array(
+            select jsonb_array_elements(
+                convo._payload_parts(source, (_item_blocks.item).payload)
+            )
+        );
+    end if;
+    kept := array(
+        select p.n
+        from unnest(parts) with ordinality as p (part, n)
+        where convo._is_sent(p.part, _item_blocks.format, is_native, raws[p.n])
+        order by p.n
+    );
+    return array(
+        select row(
+            _item_blocks.place, k.n, (_item_blocks.item).seq,
+            coalesce((_item_blocks.item).group_seq, -_item_blocks.place),
+            null, null, role, parts[k.n] ->> 'kind',
+            convo._carried_part(parts[k.n], source, _item_blocks.format, role),
+            raws[k.n], is_native, is_native and cardinality(kept) = cardinality(parts),
+            null, null, null
+        )::convo._render_block
+        from unnest(kept) as k (n)
+        order by k.n
+    );
+end
+$$;
+
+comment on function convo._item_blocks(convo._render_item, integer, text) is
+'An item of a context, part by part, for one format.';
+revoke execute on function convo._item_blocks(convo._render_item, integer, text)
+from public;
+grant execute on function convo._item_blocks(convo._render_item, integer, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_item_blocks.sql
+
+-- >>> sql/functions/render/_call_id.sql
+-- _call_id: the id that a call goes out with; the id of another maker never does.
+-- Anthropic wants ids of certain characters, each once in a request; Gemini needs none.
+-- in: the call, the format, the ids that went out before
+create function convo._call_id(block convo._render_block, format text, used text[])
+returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    id text := (_call_id.block).content ->> 'id';
+begin
+    if (_call_id.block).is_native and (
+        _call_id.format <> 'anthropic'
+        or id ~ '^[a-zA-Z0-9_-]+$' and not id = any (_call_id.used)
+    ) then
+        return id;
+    elsif _call_id.format = 'gemini' then
+        return null;
+    end if;
+    id := concat_ws('_', 'call', (_call_id.block).seq, (_call_id.block).part);
+    while id = any (_call_id.used) loop
+        id := id || '_';
+    end loop;
+    return id;
+end
+$$;
+
+comment on function convo._call_id(convo._render_block, text, text[]) is
+'The id that a call goes out with.';
+revoke execute on function convo._call_id(convo._render_block, text, text[])
+from public;
+grant execute on function convo._call_id(convo._render_block, text, text[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_call_id.sql
+
+-- >>> sql/functions/render/_answer_call.sql
+-- _answer_call: a result that knows its call.
+-- Its own bytes are of no use if the call goes out in other words.
+create function convo._answer_call(
+    block convo._render_block, call convo._render_block
+) returns convo._render_block
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    answer convo._render_block := _answer_call.block;
+begin
+    answer.unit := (_answer_call.call).unit;
+    answer.call := (_answer_call.call).call;
+    answer.call_id := (_answer_call.call).call_id;
+    answer.call_number := (_answer_call.call).call_number;
+    if answer.is_native and not (_answer_call.call).is_native then
+        answer.is_native := false;
+        answer.is_whole := false;
+        answer.raw := null;
+    end if;
+    return answer;
+end
+$$;
+
+comment on function convo._answer_call(convo._render_block, convo._render_block) is
+'A result that knows its call.';
+revoke execute on function convo._answer_call(convo._render_block, convo._render_block)
+from public;
+grant execute on function convo._answer_call(convo._render_block, convo._render_block)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_answer_call.sql
+
+-- >>> sql/functions/render/_pair_blocks.sql
+-- _pair_blocks: gives each result its call, by occurrence, since ids repeat.
+-- A result without a call goes, and so does a second one for the same call.
+-- in: the blocks, groups together; the format asked for
+create function convo._pair_blocks(blocks convo._render_block[], format text)
+returns convo._render_block[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    paired convo._render_block[] := '{}';
+    changed_items integer[] := '{}';
+    used text[] := '{}';
+    group_place integer;
+    group_seq integer;
+    open_ids text[];
+    calls convo._render_block[];
+    block convo._render_block;
+    place integer;
+begin
+    foreach block in array _pair_blocks.blocks loop
+        if block.group_seq is distinct from group_seq then
+            group_seq := block.group_seq;
+            group_place := block.item;
+            open_ids := '{}';
+            calls := '{}';
+        end if;
+        block.group_place := group_place;
+        block.unit := case
+            when block.role = 'assistant' and not block.is_native then group_place
+            else block.item
+        end;
+        if block.kind = 'call' then
+            block.call_id := convo._call_id(block, _pair_blocks.format, used);
+            block.call := block.content;
+            block.call_number := cardinality(calls) + 1;
+            used := used || block.call_id;
+            open_ids := open_ids || (block.content ->> 'id');
+            calls := calls || block;
+        elsif block.kind = 'result' then
+            place := array_position(open_ids, block.content ->> 'id');
+            if place is null then
+                changed_items := changed_items || block.item;
+                continue;
+            end if;
+            open_ids[place] := null;
+            block := convo._answer_call(block, calls[place]);
+        end if;
+        if block.is_native and block.call_id <> block.content ->> 'id' then
+            block.raw := convo._set_raw(
+                block.raw, case block.kind when 'call' then 'id' else 'tool_use_id' end,
+                block.call_id
+            );
+            block.is_whole := false;
+        end if;
+        if not block.is_whole then
+            changed_items := changed_items || block.item;
+        end if;
+        paired := paired || block;
+    end loop;
+    for n in 1 .. cardinality(paired) loop
+        if paired[n].item = any (changed_items) then
+            paired[n].is_whole := false;
+        end if;
+    end loop;
+    return paired;
+end
+$$;
+
+comment on function convo._pair_blocks(convo._render_block[], text) is
+'Gives each result its call; results without one go.';
+revoke execute on function convo._pair_blocks(convo._render_block[], text) from public;
+grant execute on function convo._pair_blocks(convo._render_block[], text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_pair_blocks.sql
+
+-- >>> sql/functions/render/_render_blocks.sql
+-- _render_blocks: the items of a context, part by part, in the order of a request.
+-- Results stand directly after the message with their calls, what else their messages
+-- hold after them. The newest user message is never left out, whatever it is.
+create function convo._render_blocks(items convo._render_item[], format text)
+returns convo._render_block[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    blocks convo._render_block[] := '{}';
+    newest_user integer;
+begin
+    for n in 1 .. cardinality(_render_blocks.items) loop
+        blocks := blocks
+            || convo._item_blocks(_render_blocks.items[n], n, _render_blocks.format);
+        if _render_blocks.items[n].role = 'user' then
+            newest_user := n;
+        end if;
+    end loop;
+    if not exists (
+        select from unnest(blocks) as b where b.item = newest_user
+    ) and newest_user is not null then
+        blocks := blocks || convo._item_blocks(
+            row('message', null, null, 'user', '[unsupported content]', null, null),
+            newest_user, _render_blocks.format
+        );
+    end if;
+    blocks := convo._pair_blocks(blocks, _render_blocks.format);
+    return array(
+        select b
+        from unnest(blocks) as b
+        -- OpenAI: reasoning stands before what it led to.
+        where b.kind <> 'reasoning'
+            or _render_blocks.format <> 'openai_responses'
+            or exists (
+                select
+                from unnest(blocks) as o
+                where o.group_place = b.group_place
+                    and o.item > b.item
+                    and o.is_native
+                    and o.role = 'assistant'
+                    and o.kind <> 'reasoning'
+            )
+        order by
+            b.group_place,
+            b.role = 'user' and b.kind <> 'result',
+            case when _render_blocks.format = 'openai' then b.unit end,
+            b.kind = 'result',
+            -- Anthropic: nothing between calls and their results.
+            _render_blocks.format = 'anthropic' and b.kind = 'call' and not b.is_native,
+            -- Gemini: results of calls without ids are known by their order.
+            case
+                when _render_blocks.format = 'gemini'
+                    and b.kind = 'result' and not b.is_native
+                    then b.call_number
+            end,
+            b.item,
+            b.part
+    );
+end
+$$;
+
+comment on function convo._render_blocks(convo._render_item[], text) is
+'The items of a context, part by part, in the order of a request.';
+revoke execute on function convo._render_blocks(convo._render_item[], text) from public;
+grant execute on function convo._render_blocks(convo._render_item[], text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_render_blocks.sql
+
+-- >>> sql/functions/render/_result_text.sql
+-- _result_text: the text of a result.
+create function convo._result_text(result jsonb) returns text
+language sql immutable parallel safe
+return (
+    select coalesce(string_agg(p.part ->> 'text', e'\n' order by p.n), '')
+    from jsonb_array_elements(_result_text.result -> 'parts')
+        with ordinality as p (part, n)
+);
+
+comment on function convo._result_text(jsonb) is
+'The text of a result, parts joined by line feeds.';
+revoke execute on function convo._result_text(jsonb) from public;
+grant execute on function convo._result_text(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_result_text.sql
+
+-- >>> sql/functions/render/_data_url.sql
+-- _data_url: the URL of a part, made of its data if it has none.
+create function convo._data_url(part jsonb) returns text
+language sql immutable parallel safe
+return coalesce(
+    _data_url.part ->> 'url',
+    'data:' || (_data_url.part ->> 'media_type') || ';base64,'
+    || (_data_url.part ->> 'data')
+);
+
+comment on function convo._data_url(jsonb) is
+'The URL of a part, made of its data if it has none.';
+revoke execute on function convo._data_url(jsonb) from public;
+grant execute on function convo._data_url(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_data_url.sql
+
+-- >>> sql/functions/render/_arguments_object.sql
+-- _arguments_object: the arguments of a call as the text of a JSON object.
+-- Text that isn't one, as models write it at times, is its member input.
+create function convo._arguments_object(call jsonb) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    arguments constant text := coalesce(
+        _arguments_object.call ->> 'arguments', _arguments_object.call ->> 'input'
+    );
+begin
+    if convo._is_blank(arguments) then
+        return '{}';
+    elsif json_typeof(arguments::json) = 'object' then
+        return arguments;
+    end if;
+    return json_build_object('input', arguments)::text;
+exception when invalid_text_representation or statement_too_complex then
+    return json_build_object('input', arguments)::text;
+end
+$$;
+
+comment on function convo._arguments_object(jsonb) is
+'The arguments of a call as the text of a JSON object.';
+revoke execute on function convo._arguments_object(jsonb) from public;
+grant execute on function convo._arguments_object(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_arguments_object.sql
+
+-- >>> sql/functions/render/_openai_content.sql
+-- _openai_content: a part as a content part of an OpenAI chat message.
+create function convo._openai_content(part jsonb) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant jsonb := _openai_content.part;
+begin
+    return json_strip_nulls(case source ->> 'kind'
+        when 'text' then json_build_object('type', 'text', 'text', source ->> 'text')
+        when 'image' then json_build_object(
+            'type', 'image_url', 'image_url', json_build_object(
+                'url', convo._data_url(source), 'detail', source ->> 'detail'
+            )
+        )
+        when 'file' then json_build_object('type', 'file', 'file', json_build_object(
+            'file_id', source ->> 'id',
+            'filename', case
+                when not source ? 'id' then coalesce(source ->> 'name', 'file.pdf')
+            end,
+            'file_data', convo._data_url(source)
+        ))
+        when 'audio' then json_build_object(
+            'type', 'input_audio', 'input_audio', json_build_object(
+                'data', source ->> 'data',
+                'format', case source ->> 'media_type'
+                    when 'audio/wav' then 'wav' else 'mp3'
+                end
+            )
+        )
+    end)::text;
+end
+$$;
+
+comment on function convo._openai_content(jsonb) is
+'A part as a content part of an OpenAI chat message.';
+revoke execute on function convo._openai_content(jsonb) from public;
+grant execute on function convo._openai_content(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_openai_content.sql
+
+-- >>> sql/functions/render/_openai_message.sql
+-- _openai_message: an OpenAI chat message of blocks that belong together.
+create function convo._openai_message(blocks convo._render_block[]) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    result constant convo._render_block := _openai_message.blocks[1];
+    contents text[];
+    calls text;
+    content text;
+begin
+    if result.kind = 'result' then
+        return format(
+            '{"role":"tool","tool_call_id":%s,"content":%s}',
+            to_json(result.call_id), to_json(convo._result_text(result.content))
+        );
+    end if;
+    select
+        array_agg(convo._openai_content(b.content)) filter (where b.kind <> 'call'),
+        string_agg(
+            case
+                when b.content ? 'input' then format(
+                    '{"id":%s,"type":"custom","custom":{"name":%s,"input":%s}}',
+                    to_json(b.call_id), b.content -> 'name', b.content -> 'input'
+                )
+                else format(
+                    '{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}',
+                    to_json(b.call_id), b.content -> 'name', b.content -> 'arguments'
+                )
+            end,
+            ','
+        ) filter (where b.kind = 'call')
+    into contents, calls
+    from unnest(_openai_message.blocks) as b;
+    if cardinality(contents) = 1 and contents[1]::json ->> 'type' = 'text' then
+        content := contents[1]::json ->> 'text';
+    end if;
+    return format(
+        '{"role":"%s","content":%s%s}', result.role,
+        case
+            when contents is null then 'null'
+            when content is not null then to_json(content)::text
+            else '[' || array_to_string(contents, ',') || ']'
+        end,
+        ',"tool_calls":[' || calls || ']'
+    );
+end
+$$;
+
+comment on function convo._openai_message(convo._render_block[]) is
+'An OpenAI chat message of blocks that belong together.';
+revoke execute on function convo._openai_message(convo._render_block[]) from public;
+grant execute on function convo._openai_message(convo._render_block[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_openai_message.sql
+
+-- >>> sql/functions/render/_render_openai.sql
+-- _render_openai: a context as OpenAI chat messages.
+create function convo._render_openai(items convo._render_item[]) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    blocks constant convo._render_block[] := convo._render_blocks(
+        _render_openai.items, 'openai'
+    );
+begin
+    return '[' || coalesce((
+        select string_agg(m.message, ',' order by m.place)
+        from (
+            select
+                min(b.n) as place,
+                case
+                    when bool_and(blocks[b.n].is_whole)
+                        then _render_openai.items[min(blocks[b.n].item)].payload::text
+                    else convo._openai_message(array_agg(blocks[b.n] order by b.n))
+                end as message
+            from generate_subscripts(blocks, 1) as b (n)
+            group by
+                case when blocks[b.n].kind = 'result' then b.n end,
+                case
+                    when blocks[b.n].role = 'assistant' then blocks[b.n].unit
+                    else blocks[b.n].item
+                end
+        ) as m
+    ), '') || ']';
+end
+$$;
+
+comment on function convo._render_openai(convo._render_item[]) is
+'A context as OpenAI chat messages.';
+revoke execute on function convo._render_openai(convo._render_item[]) from public;
+grant execute on function convo._render_openai(convo._render_item[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_render_openai.sql
+
+-- >>> sql/functions/render/_openai_responses_content.sql
+-- _openai_responses_content: a part as input content of the OpenAI responses format.
+create function convo._openai_responses_content(part jsonb) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant jsonb := _openai_responses_content.part;
+begin
+    return json_strip_nulls(case source ->> 'kind'
+        when 'text' then json_build_object(
+            'type', 'input_text', 'text', source ->> 'text'
+        )
+        when 'image' then json_build_object(
+            'type', 'input_image',
+            'image_url', convo._data_url(source),
+            'file_id', source ->> 'id',
+            'detail', coalesce(source ->> 'detail', 'auto')
+        )
+        when 'file' then json_build_object(
+            'type', 'input_file',
+            'file_id', source ->> 'id',
+            'file_url', source ->> 'url',
+            'filename', case
+                when source ? 'data' then coalesce(source ->> 'name', 'file.pdf')
+            end,
+            'file_data', case when source ? 'data' then convo._data_url(source) end
+        )
+    end)::text;
+end
+$$;
+
+comment on function convo._openai_responses_content(jsonb) is
+'A part as input content of the OpenAI responses format.';
+revoke execute on function convo._openai_responses_content(jsonb) from public;
+grant execute on function convo._openai_responses_content(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_openai_responses_content.sql
+
+-- >>> sql/functions/render/_openai_responses_item.sql
+-- _openai_responses_item: an item of the OpenAI responses format.
+-- in: a call, a result or a text of the assistant; or all that a user's or system
+--     message holds
+create function convo._openai_responses_item(blocks convo._render_block[])
+returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    block constant convo._render_block := _openai_responses_item.blocks[1];
+    is_custom constant boolean := coalesce(block.call ? 'input', false);
+    contents json;
+begin
+    if block.kind = 'call' then
+        return json_build_object(
+            'type', case
+                when is_custom then 'custom_tool_call' else 'function_call'
+            end,
+            'call_id', block.call_id,
+            'name', block.call ->> 'name',
+            case when is_custom then 'input' else 'arguments' end,
+            coalesce(block.call ->> 'input', block.call ->> 'arguments')
+        )::text;
+    end if;
+    select json_agg(convo._openai_responses_content(p.part)::json) into contents
+    from (
+        select r.part
+        from jsonb_array_elements(block.content -> 'parts') as r (part)
+        where block.kind = 'result'
+        union all
+        select b.content
+        from unnest(_openai_responses_item.blocks) as b
+        where block.kind <> 'result'
+    ) as p;
+    -- texts alone are a string
+    if block.kind = 'result' and not exists (
+        select
+        from json_array_elements(contents) as c (part)
+        where c.part ->> 'type' <> 'input_text'
+    ) then
+        contents := to_json(convo._result_text(block.content));
+    elsif json_array_length(contents) = 1
+        and contents #>> '{0,type}' = 'input_text'
+    then
+        contents := contents #> '{0,text}';
+    end if;
+    if block.kind = 'result' then
+        return json_build_object(
+            'type', case
+                when is_custom then 'custom_tool_call_output'
+                else 'function_call_output'
+            end,
+            'call_id', block.call_id,
+            'output', contents
+        )::text;
+    end if;
+    return json_build_object('role', block.role, 'content', contents)::text;
+end
+$$;
+
+comment on function convo._openai_responses_item(convo._render_block[]) is
+'An item of the OpenAI responses format.';
+revoke execute on function convo._openai_responses_item(convo._render_block[])
+from public;
+grant execute on function convo._openai_responses_item(convo._render_block[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_openai_responses_item.sql
+
+-- >>> sql/functions/render/_render_openai_responses.sql
+-- _render_openai_responses: a context as input items of the OpenAI responses format.
+create function convo._render_openai_responses(items convo._render_item[])
+returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    blocks constant convo._render_block[] := convo._render_blocks(
+        _render_openai_responses.items, 'openai_responses'
+    );
+begin
+    return '[' || coalesce((
+        select string_agg(m.item, ',' order by m.place)
+        from (
+            select
+                min(b.n) as place,
+                case
+                    when bool_and(blocks[b.n].is_whole)
+                        then _render_openai_responses.items[
+                            min(blocks[b.n].item)
+                        ].payload::text
+                    else convo._openai_responses_item(
+                        array_agg(blocks[b.n] order by b.n)
+                    )
+                end as item
+            from generate_subscripts(blocks, 1) as b (n)
+            group by
+                blocks[b.n].item,
+                case
+                    when blocks[b.n].is_whole then null
+                    when blocks[b.n].kind = 'result' or blocks[b.n].role = 'assistant'
+                        then b.n
+                end
+        ) as m
+    ), '') || ']';
+end
+$$;
+
+comment on function convo._render_openai_responses(convo._render_item[]) is
+'A context as input items of the OpenAI responses format.';
+revoke execute on function convo._render_openai_responses(convo._render_item[])
+from public;
+grant execute on function convo._render_openai_responses(convo._render_item[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_render_openai_responses.sql
+
+-- >>> sql/functions/render/_anthropic_content.sql
+-- _anthropic_content: a text, image or document as a block of the Anthropic format.
+create function convo._anthropic_content(part jsonb) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    source constant jsonb := _anthropic_content.part;
+begin
+    return case source ->> 'kind'
+        when 'text' then format('{"type":"text","text":%s}', source -> 'text')
+        else json_strip_nulls(json_build_object(
+            'type', replace(source ->> 'kind', 'file', 'document'),
+            'source', case
+                when source ? 'data' then json_build_object(
+                    'type', 'base64', 'media_type', source ->> 'media_type',
+                    'data', source ->> 'data'
+                )
+                else json_build_object('type', 'url', 'url', source ->> 'url')
+            end,
+            'title', source ->> 'name'
+        ))::text
+    end;
+end
+$$;
+
+comment on function convo._anthropic_content(jsonb) is
+'A text, image or document as a block of the Anthropic format.';
+revoke execute on function convo._anthropic_content(jsonb) from public;
+grant execute on function convo._anthropic_content(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_anthropic_content.sql
+
+-- >>> sql/functions/render/_anthropic_block.sql
+-- _anthropic_block: a part as a content block of the Anthropic format.
+create function convo._anthropic_block(block convo._render_block) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    part constant jsonb := (_anthropic_block.block).content;
+    id constant json := to_json((_anthropic_block.block).call_id);
+    contents text;
+begin
+    if (_anthropic_block.block).kind = 'call' then
+        return format(
+            '{"type":"tool_use","id":%s,"name":%s,"input":%s}',
+            id, part -> 'name', convo._arguments_object(part)
+        );
+    elsif (_anthropic_block.block).kind = 'result' then
+        select string_agg(convo._anthropic_content(p.part), ',' order by p.n)
+        into contents
+        from jsonb_array_elements(part -> 'parts') with ordinality as p (part, n);
+        return format(
+            '{"type":"tool_result","tool_use_id":%s%s%s}', id,
+            ',"content":[' || contents || ']',
+            case when part -> 'is_error' = 'true' then ',"is_error":true' end
+        );
+    end if;
+    return convo._anthropic_content(part);
+end
+$$;
+
+comment on function convo._anthropic_block(convo._render_block) is
+'A part as a content block of the Anthropic format.';
+revoke execute on function convo._anthropic_block(convo._render_block) from public;
+grant execute on function convo._anthropic_block(convo._render_block)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_anthropic_block.sql
+
+-- >>> sql/functions/render/_trim_anthropic.sql
+-- _trim_anthropic: no white space at the end, if the last message is the assistant's.
+-- Anthropic refuses it there.
+create function convo._trim_anthropic(blocks convo._render_block[])
+returns convo._render_block[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    result convo._render_block[] := _trim_anthropic.blocks;
+    last constant convo._render_block := result[cardinality(result)];
+    trimmed constant text := regexp_replace(
+        case when last.kind = 'text' then last.content ->> 'text' end, '\s+$', ''
+    );
+begin
+    if last.role = 'assistant' and trimmed <> last.content ->> 'text' then
+        result[cardinality(result)].content := jsonb_build_object(
+            'kind', 'text', 'text', trimmed
+        );
+        result[cardinality(result)].is_whole := false;
+        result[cardinality(result)].raw := null;
+    end if;
+    return result;
+end
+$$;
+
+comment on function convo._trim_anthropic(convo._render_block[]) is
+'Blocks without white space at the end of a last message of the assistant.';
+revoke execute on function convo._trim_anthropic(convo._render_block[]) from public;
+grant execute on function convo._trim_anthropic(convo._render_block[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_trim_anthropic.sql
+
+-- >>> sql/functions/render/_gemini_part.sql
+-- _gemini_part: a part of the Gemini format.
+create function convo._gemini_part(block convo._render_block) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    part constant jsonb := (_gemini_part.block).content;
+    call constant jsonb := (_gemini_part.block).call;
+begin
+    return case (_gemini_part.block).content ->> 'kind'
+        when 'text' then format('{"text":%s}', part -> 'text')
+        when 'call' then format(
+            '{"functionCall":{"name":%s,"args":%s}%s}',
+            part -> 'name', convo._arguments_object(part),
+            -- Newer models want a signature at the first call of a step; this one
+            -- says that another model made the call.
+            case when (_gemini_part.block).call_number = 1 then
+                ',"thoughtSignature":"skip_thought_signature_validator"'
+            end
+        )
+        when 'result' then json_build_object('functionResponse', json_strip_nulls(
+            json_build_object(
+                'id', nullif((_gemini_part.block).call_id, call ->> 'name'),
+                'name', call ->> 'name',
+                'response', json_build_object(
+                    case
+                        when part -> 'is_error' = 'true' then 'error' else 'output'
+                    end,
+                    convo._result_text(part)
+                )
+            )
+        ))::text
+        else json_strip_nulls(json_build_object(
+            case when part ? 'data' then 'inlineData' else 'fileData' end,
+            json_build_object(
+                'mimeType', part ->> 'media_type', 'data', part ->> 'data',
+                'fileUri', part ->> 'url'
+            )
+        ))::text
+    end;
+end
+$$;
+
+comment on function convo._gemini_part(convo._render_block) is
+'A part of the Gemini format.';
+revoke execute on function convo._gemini_part(convo._render_block) from public;
+grant execute on function convo._gemini_part(convo._render_block)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_gemini_part.sql
+
+-- >>> sql/functions/render/_turn_message.sql
+-- _turn_message: a message of a format in which user and assistant take turns.
+-- in: the format, the role, the JSON texts of its blocks or parts
+create function convo._turn_message(format text, role text, contents text) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    if _turn_message.format = 'anthropic' then
+        return format(
+            '{"role":"%s","content":[%s]}', _turn_message.role, _turn_message.contents
+        );
+    end if;
+    return format(
+        '{"role":"%s","parts":[%s]}',
+        replace(_turn_message.role, 'assistant', 'model'), _turn_message.contents
+    );
+end
+$$;
+
+comment on function convo._turn_message(text, text, text) is
+'A message of a format in which user and assistant take turns.';
+revoke execute on function convo._turn_message(text, text, text) from public;
+grant execute on function convo._turn_message(text, text, text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_turn_message.sql
+
+-- >>> sql/functions/render/_render_turns.sql
+-- _render_turns: messages of formats in which user and assistant take turns.
+-- Neighbours of one role are one message. A message that stands alone is as it was.
+-- out: messages as JSON text, with commas between them; the first is the user's
+create function convo._render_turns(
+    items convo._render_item[], blocks convo._render_block[], format text
+) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    is_anthropic constant boolean := _render_turns.format = 'anthropic';
+    first_role text;
+    messages text;
+begin
+    select
+        min(t.role) filter (where t.turn = 1),
+        string_agg(t.message, ',' order by t.turn)
+    into first_role, messages
+    from (
+        select
+            p.turn,
+            p.role,
+            case
+                when bool_and(p.is_whole)
+                    and count(distinct p.item) = 1
+                    and array_agg(p.part order by p.n)
+                    = array_agg(p.part order by p.part)
+                    then _render_turns.items[min(p.item)].payload::text
+                else convo._turn_message(
+                    _render_turns.format, p.role,
+                    string_agg(p.content, ',' order by p.n)
+                )
+            end as message
+        from (
+            select
+                o.*, count(*) filter (where o.is_turn) over (order by o.n) as turn
+            from (
+                select
+                    b.role, b.item, b.part, b.is_whole, n.n,
+                    b.role is distinct from lag(b.role) over (order by n.n) as is_turn,
+                    case
+                        when b.raw is not null then b.raw
+                        when is_anthropic
+                            then convo._anthropic_block(_render_turns.blocks[n.n])
+                        else convo._gemini_part(_render_turns.blocks[n.n])
+                    end as content
+                from generate_subscripts(_render_turns.blocks, 1) as n (n)
+                cross join lateral (select (_render_turns.blocks[n.n]).*) as b
+                where b.role <> 'system'
+            ) as o
+        ) as p
+        group by p.turn, p.role
+    ) as t;
+    if first_role is distinct from 'user' then
+        messages := concat_ws(',', convo._turn_message(
+            _render_turns.format, 'user', case
+                when is_anthropic then '{"type":"text","text":"[continued]"}'
+                else '{"text":"[continued]"}'
+            end
+        ), messages);
+    end if;
+    return messages;
+end
+$$;
+
+comment on function convo._render_turns(
+    convo._render_item[], convo._render_block[], text
+) is
+'Messages of formats in which user and assistant take turns.';
+revoke execute on function convo._render_turns(
+    convo._render_item[], convo._render_block[], text
+) from public;
+grant execute on function convo._render_turns(
+    convo._render_item[], convo._render_block[], text
+)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_render_turns.sql
+
+-- >>> sql/functions/render/_render_anthropic.sql
+-- _render_anthropic: a context as system and messages of the Anthropic format.
+create function convo._render_anthropic(items convo._render_item[]) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    blocks constant convo._render_block[] := convo._trim_anthropic(
+        convo._render_blocks(_render_anthropic.items, 'anthropic')
+    );
+    system text;
+begin
+    select case
+        when count(*) = 1 then min((b.content -> 'text')::text)
+        else '[' || string_agg(convo._anthropic_content(b.content), ',') || ']'
+    end
+    into system
+    from unnest(blocks) as b
+    where b.role = 'system';
+    return '{' || coalesce('"system":' || system || ',', '') || '"messages":['
+        || convo._render_turns(_render_anthropic.items, blocks, 'anthropic') || ']}';
+end
+$$;
+
+comment on function convo._render_anthropic(convo._render_item[]) is
+'A context as system and messages of the Anthropic format.';
+revoke execute on function convo._render_anthropic(convo._render_item[]) from public;
+grant execute on function convo._render_anthropic(convo._render_item[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_render_anthropic.sql
+
+-- >>> sql/functions/render/_render_gemini.sql
+-- _render_gemini: a context as systemInstruction and contents of the Gemini format.
+create function convo._render_gemini(items convo._render_item[]) returns text
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    blocks constant convo._render_block[] := convo._render_blocks(
+        _render_gemini.items, 'gemini'
+    );
+    system text;
+begin
+    select string_agg(format('{"text":%s}', b.content -> 'text'), ',') into system
+    from unnest(blocks) as b
+    where b.role = 'system';
+    return '{'
+        || coalesce('"systemInstruction":{"parts":[' || system || ']},', '')
+        || '"contents":['
+        || convo._render_turns(_render_gemini.items, blocks, 'gemini') || ']}';
+end
+$$;
+
+comment on function convo._render_gemini(convo._render_item[]) is
+'A context as systemInstruction and contents of the Gemini format.';
+revoke execute on function convo._render_gemini(convo._render_item[]) from public;
+grant execute on function convo._render_gemini(convo._render_item[])
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_render_gemini.sql
+
+-- >>> sql/functions/render/render_context.sql
+-- render_context: a context as the provider's own JSON, in an order that it takes.
+-- A message stored in that format is there byte for byte; others are converted part by
+-- part. Signatures, encrypted reasoning and call ids go only to the provider that made
+-- them.
+-- in: format openai, openai_responses, anthropic or gemini; the rest as get_context
+-- out: openai: chat messages; openai_responses: input items; anthropic: {system,
+--      messages}; gemini: {systemInstruction, contents}
+-- errors: 22023 unknown format, and those of get_context
+-- since: 0.1.0
+create function convo.render_context(
+    conversation_id uuid,
+    format text,
+    policy text default null,
+    token_budget integer default null
+) returns json
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    items convo._render_item[];
+begin
+    if render_context.format is null
+        or render_context.format not in (
+            'openai', 'openai_responses', 'anthropic', 'gemini'
+        )
+    then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'format', 'value', render_context.format,
+            'allowed', array['openai', 'openai_responses', 'anthropic', 'gemini']
+        ));
+    end if;
+    items := array(
+        select row(
+            c.kind, c.seq, m.group_seq, c.role, c.content, m.format, m.payload
+        )::convo._render_item
+        from convo.get_context(
+            render_context.conversation_id, render_context.policy,
+            render_context.token_budget
+        ) as c
+        -- one by one: a generic plan might join them to the whole conversation
+        left join lateral (
+            select
+                l.group_seq,
+                l.format,
+                l.payload
+            from convo.message as l
+            where l.tenant_id = tenant
+                and l.conversation_id = render_context.conversation_id
+                and l.seq = c.seq
+                and c.kind in ('system', 'recalled', 'message')
+            limit 1
+        ) as m on true
+        order by c.ordinal
+    );
+    return case render_context.format
+        when 'openai' then convo._render_openai(items)
+        when 'openai_responses' then convo._render_openai_responses(items)
+        when 'anthropic' then convo._render_anthropic(items)
+        else convo._render_gemini(items)
+    end;
+end
+$$;
+
+comment on function convo.render_context(uuid, text, text, integer) is
+'A context as the JSON of a provider: openai, openai_responses, anthropic or gemini.';
+revoke execute on function convo.render_context(uuid, text, text, integer) from public;
+grant execute on function convo.render_context(uuid, text, text, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/render_context.sql
+
+-- >>> sql/functions/summary/_newest_user_seq.sql
+-- _newest_user_seq: the seq of the newest live user message that says something, or null.
+create function convo._newest_user_seq(conversation convo.conversation)
+returns integer
+language sql stable
+begin atomic
+    select m.seq
+    from convo.message as m
+    where m.tenant_id = (_newest_user_seq.conversation).tenant_id
+        and m.conversation_id = (_newest_user_seq.conversation).conversation_id
+        and m.role = 'user'
+        and m.deleted_at is null
+        and not m.is_empty
+    order by m.seq desc
+    limit 1;
+end;
+
+comment on function convo._newest_user_seq(convo.conversation) is
+'The seq of the newest live user message that says something, or null.';
+revoke execute on function convo._newest_user_seq(convo.conversation) from public;
+grant execute on function convo._newest_user_seq(convo.conversation)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/summary/_newest_user_seq.sql
+
+-- >>> sql/functions/summary/_has_open_call.sql
+-- _has_open_call: whether a call that no summary covers yet waits for its result.
+-- in: the conversation, the last group to look at
+create function convo._has_open_call(
+    conversation convo.conversation, through_seq integer
+) returns boolean
+language sql stable
+begin atomic
+    select exists(
+        select
+        from (
+            select
+                array_agg(
+                    row(
+                        m.seq, m.group_seq, m.role, m.tokens, m.is_empty, m.call_ids,
+                        m.result_ids, null, null
+                    )::convo._group_member
+                ) as members
+            from convo.message as m
+            where m.tenant_id = (_has_open_call.conversation).tenant_id
+                and m.conversation_id = (_has_open_call.conversation).conversation_id
+                and m.group_seq > (_has_open_call.conversation).summary_through_seq
+                and m.group_seq <= _has_open_call.through_seq
+                and m.deleted_at is null
+                and m.role <> 'system'
+            group by m.group_seq
+            having bool_or(m.call_ids is not null)
+        ) as g
+        cross join lateral unnest(convo._judge_group(g.members, false)) as j
+        where j.reason = 'call without a result'
+    );
+end;
+
+comment on function convo._has_open_call(convo.conversation, integer) is
+'Whether a call that no summary covers yet waits for its result.';
+revoke execute on function convo._has_open_call(convo.conversation, integer)
+from public;
+grant execute on function convo._has_open_call(convo.conversation, integer)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/summary/_has_open_call.sql
+
+-- >>> sql/functions/summary/save_summary.sql
+-- save_summary: saves a summary of everything up to a message, all or nothing.
+-- The messages themselves stay as they are.
+-- in: through_seq: it covers the groups that begin there or before;
+--     previous_through_seq: the summary that it was made from (0: none)
+-- errors: PC001, PC012, PC010 another summary came in between, 22023 (nothing new, a
+--     call that waits for its result or the newest user message would be covered)
+-- locks: the conversation row, until the transaction ends
+-- since: 0.1.0
+create function convo.save_summary(
+    conversation_id uuid,
+    content text,
+    through_seq integer,
+    previous_through_seq integer,
+    tokens integer default null,
+    model text default null
+) returns convo.summary_record
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    conversation constant convo.conversation := convo._lock_conversation(
+        save_summary.conversation_id
+    );
+    reason text;
+    covered record;
+    result convo.summary_record;
+begin
+    if save_summary.previous_through_seq is distinct from conversation.summary_through_seq
+    then
+        perform convo._fail('PC010', jsonb_build_object(
+            'conversation_id', conversation.conversation_id,
+            'expected_through_seq', save_summary.previous_through_seq,
+            'through_seq', conversation.summary_through_seq
+        ));
+    end if;
+    reason := case
+        when coalesce(save_summary.content !~ '\S', true) then 'content is empty'
+        when save_summary.tokens < 0 then 'tokens is negative'
+        when save_summary.through_seq is null
+            or save_summary.through_seq <= conversation.summary_through_seq
+            or save_summary.through_seq > conversation.last_seq
+            then 'through_seq is not after the last summary'
+        when save_summary.through_seq >= convo._newest_user_seq(conversation)
+            then 'the newest user message would be covered'
+        when convo._has_open_call(conversation, save_summary.through_seq)
+            then 'a call without its result would be covered'
+    end;
+    if reason is not null then
+        perform convo._fail('22023', jsonb_build_object(
+            'conversation_id', conversation.conversation_id, 'reason', reason
+        ));
+    end if;
+
+    insert into convo.summary as s (
+        tenant_id, conversation_id, through_seq, user_id, content, tokens, model,
+        created_at
+    )
+    values (
+        conversation.tenant_id, conversation.conversation_id, save_summary.through_seq,
+        conversation.user_id, save_summary.content,
+        coalesce(save_summary.tokens, convo.estimate_tokens(save_summary.content)),
+        nullif(save_summary.model, ''), clock_timestamp()
+    )
+    returning s.through_seq, s.content, s.tokens, s.model, s.created_at into result;
+    select count(*) as messages, coalesce(sum(m.tokens), 0) as tokens into covered
+    from convo.message as m
+    where m.tenant_id = conversation.tenant_id
+        and m.conversation_id = conversation.conversation_id
+        and m.group_seq > conversation.summary_through_seq
+        and m.group_seq <= save_summary.through_seq
+        and m.deleted_at is null
+        and m.role <> 'system';
+    update convo.conversation as c
+    set summary_through_seq = save_summary.through_seq,
+        body_count = c.body_count - covered.messages,
+        body_tokens = c.body_tokens - covered.tokens
+    where c.tenant_id = conversation.tenant_id
+        and c.conversation_id = conversation.conversation_id;
+    return result;
+end
+$$;
+
+comment on function convo.save_summary(uuid, text, integer, integer, integer, text) is
+'Saves a summary of everything up to a message. previous_through_seq is the summary it '
+'was made from; if another came in between: PC010, and nothing is saved.';
+revoke execute on function convo.save_summary(
+    uuid, text, integer, integer, integer, text
+) from public;
+grant execute on function convo.save_summary(
+    uuid, text, integer, integer, integer, text
+) to convo_app, convo_service;
+-- <<< sql/functions/summary/save_summary.sql
 
 -- >>> sql/functions/retention/set_retention.sql
 -- set_retention: says how long conversations of a class are kept in this tenant.

@@ -37,10 +37,14 @@ from .errors import (
     RequestNotFound,
 )
 from .records import (
+    ContextItem,
     Conversation,
+    ExplainedItem,
     Message,
+    Policy,
     PurgeResult,
     RetentionPolicy,
+    Summary,
     WindowMessage,
 )
 
@@ -51,10 +55,12 @@ __all__ = [
     "BudgetExceeded",
     "Client",
     "Conflict",
+    "ContextItem",
     "ContextMissing",
     "Conversation",
     "ConversationDeleted",
     "ConversationNotFound",
+    "ExplainedItem",
     "FeatureNotAvailable",
     "IdTaken",
     "IdempotencyMismatch",
@@ -72,8 +78,10 @@ __all__ = [
     "OnHold",
     "OutOfOrder",
     "PgconvoError",
+    "Policy",
     "PurgeResult",
     "RequestNotFound",
     "RetentionPolicy",
+    "Summary",
     "WindowMessage",
 ]

@@ -21,7 +21,17 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
 from .errors import InvalidJson, InvalidText
-from .records import Conversation, Message, PurgeResult, RetentionPolicy, WindowMessage
+from .records import (
+    ContextItem,
+    Conversation,
+    ExplainedItem,
+    Message,
+    Policy,
+    PurgeResult,
+    RetentionPolicy,
+    Summary,
+    WindowMessage,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +46,7 @@ NO_METADATA: Metadata = MappingProxyType({})
 _SQL_TYPES: dict[object, str] = {
     str | None: "text",
     int | None: "int",
+    float | None: "real",
     bool | None: "boolean",
     Id | None: "uuid",
     datetime | None: "timestamptz",
@@ -165,6 +176,11 @@ def _value(function: Callable[P, R]) -> Call[P, R]:
         return value
 
     return Call(function, "select {}", first)
+
+
+def _text(function: Callable[P, str]) -> Call[P, str]:
+    """The function returns JSON; it comes as text, untouched by the driver."""
+    return Call(function, "select {}::text", lambda rows: str(rows[0][0]))
 
 
 def _nothing(function: Callable[P, None]) -> Call[P, None]:
@@ -448,6 +464,127 @@ def token_window(conversation_id: Id, token_budget: int) -> list[WindowMessage]:
     sum from the newest message back (SQL:2003 window functions, RANGE frame).
     token_budget: tokens.
     Errors: InvalidArgument.
+    """
+
+
+@_rows(ContextItem)
+def get_context(
+    conversation_id: Id, policy: str | None = None, token_budget: int | None = None
+) -> list[ContextItem]:
+    """What should be sent to a model, in order, by the rule that the policy declares.
+
+    Never empty: system prompt, system messages and summary come first, then the newest
+    messages that fit, calls and results whole, and always the newest one.
+    policy: a name; None is the conversation's, else the tenant's default, else the
+        built-in one.
+    token_budget: tokens, instead of the policy's.
+    Errors: BudgetExceeded (also when there is no user message), InvalidArgument,
+        ConversationNotFound, ConversationDeleted.
+    """
+
+
+@_rows(ExplainedItem)
+def explain_context(
+    conversation_id: Id, policy: str | None = None, token_budget: int | None = None
+) -> list[ExplainedItem]:
+    """Every message and what is added to them: what is kept, and why the rest isn't.
+
+    It reads the whole conversation. policy, token_budget: as for `get_context`.
+    Errors: those of `get_context`.
+    """
+
+
+@_text
+def render_context(
+    conversation_id: Id,
+    format: str,
+    policy: str | None = None,
+    token_budget: int | None = None,
+) -> str:
+    """The context as JSON text in a provider's own shape, in the order it accepts.
+
+    Messages that were stored in this format come back byte for byte.
+    format: `openai`, `openai_responses`, `anthropic` or `gemini`.
+    policy, token_budget: as for `get_context`.
+    Errors: those of `get_context`.
+    """
+
+
+@_row(Policy)
+def set_policy(
+    name: str,
+    strategy: str = "summary",
+    token_budget: int = 8000,
+    message_limit: int | None = None,
+    step_tokens: int = 0,
+    message_overhead: int = 0,
+    start_on_user: bool = True,
+    pin_last_user: bool = True,
+    open_calls: str = "drop",
+    summary_placement: str = "exchange",
+    summary_threshold: int = 20000,
+    summary_share: float = 0.8,
+    memory_limit: int = 15,
+    recall_limit: int = 0,
+) -> Policy:
+    """Set a context policy of the tenant, whole; for a service.
+
+    What isn't given is the default, not the old value.
+    name: `default` is for conversations that name none.
+    strategy: `full`, `last_n`, `token_budget`, `summary` or `hybrid`.
+    token_budget: the most tokens of a context, everything counted.
+    message_limit: the most messages in the window of `last_n`.
+    step_tokens: evict in steps of so many tokens, at most half the budget, so that the
+        beginning stays the same and prompt caches hit; 0: no steps.
+    message_overhead: tokens that each message costs beside its own.
+    start_on_user: what stands before the first user message goes.
+    pin_last_user: the newest user message is always kept.
+    open_calls: `drop` calls without results, or `keep` the one at the end.
+    summary_placement: as an `exchange` of two messages, or in the `system` text.
+    summary_threshold, summary_share: a summary is due over share * threshold tokens.
+    memory_limit, recall_limit: the most memories and recalled messages.
+    Errors: InvalidArgument.
+    """
+
+
+@_row_or_none(Policy)
+def get_policy(name: str) -> Policy | None:
+    """The context policy of the tenant with this name, or None."""
+
+
+@_rows(Policy)
+def list_policies() -> list[Policy]:
+    """The context policies of the tenant, by name."""
+
+
+@_value
+def delete_policy(name: str) -> bool:
+    """Delete a context policy; for a service. Returns False when there was none.
+
+    Conversations that name it go on with the tenant's default.
+    """
+
+
+# Summaries
+
+
+@_row(Summary)
+def save_summary(
+    conversation_id: Id,
+    content: str,
+    through_seq: int,
+    previous_through_seq: int,
+    tokens: int | None = None,
+    model: str | None = None,
+) -> Summary:
+    """Save a summary of everything up to a message; the messages stay as they are.
+
+    through_seq: it covers the groups that begin there or before; the newest user
+        message and calls without results can't be covered.
+    previous_through_seq: the summary that it was made from, 0 for none. If another one
+        came in between it is a Conflict, and nothing is saved.
+    tokens: its size in tokens; None lets the database estimate it.
+    Errors: Conflict, ConversationNotFound, ConversationDeleted, InvalidArgument.
     """
 
 

@@ -157,6 +157,15 @@ class Client:
     estimate_tokens = _method(_calls.estimate_tokens)
 
     token_window = _method(_calls.token_window)
+    get_context = _method(_calls.get_context)
+    explain_context = _method(_calls.explain_context)
+    render_context = _method(_calls.render_context)
+    set_policy = _method(_calls.set_policy)
+    get_policy = _method(_calls.get_policy)
+    list_policies = _method(_calls.list_policies)
+    delete_policy = _method(_calls.delete_policy)
+
+    save_summary = _method(_calls.save_summary)
 
     set_retention = _method(_calls.set_retention)
     hold_conversation = _method(_calls.hold_conversation)
@@ -236,6 +245,15 @@ class AsyncClient:
     estimate_tokens = _async_method(_calls.estimate_tokens)
 
     token_window = _async_method(_calls.token_window)
+    get_context = _async_method(_calls.get_context)
+    explain_context = _async_method(_calls.explain_context)
+    render_context = _async_method(_calls.render_context)
+    set_policy = _async_method(_calls.set_policy)
+    get_policy = _async_method(_calls.get_policy)
+    list_policies = _async_method(_calls.list_policies)
+    delete_policy = _async_method(_calls.delete_policy)
+
+    save_summary = _async_method(_calls.save_summary)
 
     set_retention = _async_method(_calls.set_retention)
     hold_conversation = _async_method(_calls.hold_conversation)

@@ -82,6 +82,78 @@ class WindowMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextItem:
+    """An item of a context (`convo.context_record`), in the order they are sent in.
+
+    `kind` is `system`, `memory`, `summary`, `recalled` or `message`. `seq` is None for
+    the system prompt and the seq that it covers for a summary. `running_tokens` adds up
+    from the first item.
+    """
+
+    ordinal: int
+    kind: str
+    seq: int | None
+    role: str
+    content: str | None
+    tokens: int
+    running_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedItem:
+    """An item considered for a context, kept or not.
+
+    `running_tokens` adds up the kept ones and is None for the others. `reason` is
+    `kept`, or why it isn't.
+    """
+
+    seq: int | None
+    role: str
+    kind: str
+    tokens: int
+    running_tokens: int | None
+    is_kept: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rule by which contexts are made (`convo.policy_record`).
+
+    `set_policy` explains each field.
+    """
+
+    name: str
+    strategy: str
+    token_budget: int
+    message_limit: int | None
+    step_tokens: int
+    message_overhead: int
+    start_on_user: bool
+    pin_last_user: bool
+    open_calls: str
+    summary_placement: str
+    summary_threshold: int
+    summary_share: float
+    memory_limit: int
+    recall_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary of the groups that begin at `through_seq` or before.
+
+    It is a `convo.summary_record`. `model` is the model that wrote it, or None.
+    """
+
+    through_seq: int
+    content: str
+    tokens: int
+    model: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RetentionPolicy:
     """How long conversations of a class are kept (`convo.retention_record`).
 

@@ -34,7 +34,8 @@ create table convo.message (
     constraint message_content_check check (octet_length(content) <= 67108864),
     constraint message_payload_check check (pg_column_size(payload) <= 67108864),
     constraint message_format_check check (
-        format in ('openai') and (format is null) = (payload is null)
+        format in ('openai', 'openai_responses', 'anthropic', 'gemini')
+        and (format is null) = (payload is null)
     ),
     constraint message_tokens_check check (tokens >= 0),
     constraint message_group_seq_check check (group_seq between 1 and seq),

@@ -26,6 +26,7 @@ MESSAGES = {
     "PC011": "idempotency key used for other content",
     "PC012": "conversation was deleted",
     "PC013": "conversation id is taken",
+    "PC020": "what must be kept does not fit the budget",
     "PC030": "no tenant or user set",
     "PC040": "conversation is on legal hold",
     "PC050": "message not valid in its format",
@@ -100,6 +101,26 @@ class Caller:
         """Return the token window."""
         return self.rows(
             "token_window", conversation_id=conversation_id, token_budget=token_budget
+        )
+
+    def context(self, conversation_id: UUID, **options: Any) -> list[Row]:
+        """Return the context."""
+        return self.rows("get_context", conversation_id=conversation_id, **options)
+
+    def summarise(
+        self, conversation_id: UUID, through_seq: int, previous: int = 0, **options: Any
+    ) -> Row:
+        """Save a summary of 10 tokens."""
+        return self.row(
+            "save_summary",
+            conversation_id=conversation_id,
+            **{
+                "content": f"{SECRET} summary",
+                "through_seq": through_seq,
+                "previous_through_seq": previous,
+                "tokens": 10,
+                **options,
+            },
         )
 
 

@@ -113,6 +113,7 @@ def test_null_and_an_empty_array_are_no_calls(ann, conversation_id, no_calls):
     rows = ann.append(conversation_id, f"[{text}]")
 
     assert [(row["content"], row["payload"]) for row in rows] == [("x", text)]
+    assert rows[0]["tokens"] == ann.value("estimate_tokens", content="x")
 
 
 def test_null_and_empty_content_stay_distinct(ann, conversation_id):

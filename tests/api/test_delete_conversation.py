@@ -30,11 +30,12 @@ def full(ann):
     ann.row(
         "append_message",
         conversation_id=own,
-        role="user",
+        role="assistant",
         content="sesame",
         idempotency_key="k1",
     )
     ann.row("edit_message", conversation_id=own, seq=1, content="sesame 2")
+    ann.summarise(own, 1)
     return own
 
 

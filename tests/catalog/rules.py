@@ -471,9 +471,9 @@ def plpgsql_is_pinned_and_prefers_columns(conn: Connection) -> list[str]:
         where f.lanname = 'plpgsql'
             and (
                 f.prokind <> 'p'
-                and f.proconfig is distinct from array[
-                    'search_path=pg_catalog, pg_temp'
-                ]
+                and not coalesce(
+                    'search_path=pg_catalog, pg_temp' = any (f.proconfig), false
+                )
                 or f.prosrc !~ '^\\s*#variable_conflict use_column\\n'
             )
         """,

@@ -194,6 +194,25 @@ def test_every_message_has_its_role_text_and_group(conn, shared_data, source):
         assert [row[2] for row in rows] == group(conversation)
 
 
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_parts_of_a_message_say_what_its_reader_says(conn, shared_data, source):
+    for conversation in read(shared_data, source):
+        different = conn.execute(
+            """
+            select r.payload
+            from json_array_elements(%s) as m (payload)
+            cross join convo._read_openai(m.payload, 0) as r
+            cross join convo._parsed_message(
+                r.role, convo._openai_parts(convo._readable(m.payload)), m.payload
+            ) as p
+            where r::text <> p::text
+            """,
+            [json.dumps(conversation)],
+        ).fetchall()
+
+        assert different == []
+
+
 def test_messages_that_come_one_by_one_get_the_same_groups(conn, shared_data):
     for conversation in read(shared_data, "tau-bench")[::10]:
         (conversation_id,) = conn.execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -155,3 +156,26 @@ def test_the_iterators_read_page_by_page(login):
     assert seqs == [1, 2, 3]
     assert len(read) == 3
     assert set(read) == ids
+
+
+def test_contexts_policies_and_summaries(login):
+    async def scenario():
+        async with login() as client, client.acting_as("acme", "ann"):
+            conversation_id = await client.create_conversation()
+            await client.append_messages(conversation_id, PAYLOAD, tokens=[3])
+            await client.append_message(conversation_id, "user", "Hi", tokens=2)
+            await client.save_summary(conversation_id, "So far.", 1, 0, tokens=4)
+            return (
+                await client.get_context(conversation_id),
+                await client.explain_context(conversation_id),
+                await client.render_context(conversation_id, "openai"),
+                await client.list_policies(),
+                await client.get_policy("default"),
+            )
+
+    items, explained, rendered, policies, policy = asyncio.run(scenario())
+
+    assert [item.kind for item in items] == ["summary", "summary", "message"]
+    assert [item.reason for item in explained][-2:] == ["summarised", "kept"]
+    assert json.loads(rendered)[-1] == {"role": "user", "content": "Hi"}
+    assert (policies, policy) == ([], None)

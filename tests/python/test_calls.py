@@ -12,10 +12,14 @@ import pytest
 from pgconvo import (
     AsyncClient,
     Client,
+    ContextItem,
     Conversation,
+    ExplainedItem,
     Message,
+    Policy,
     PurgeResult,
     RetentionPolicy,
+    Summary,
     WindowMessage,
     _calls,
 )
@@ -87,16 +91,16 @@ def test_parameters_are_cast_to_the_types_of_the_function(functions, db):
 
 
 def test_parameters_have_the_defaults_of_the_function(functions, db):
-    def default(oid: int, place: int) -> Any:
+    def default(oid: int, place: int, sql_type: str) -> Any:
         query = "select pg_get_function_arg_default(%s, %s)"
         expression = db.execute(query, (oid, place)).fetchone()[0]
         if expression is None:
             return inspect.Parameter.empty
-        return db.execute(f"select {expression}").fetchone()[0]
+        return db.execute(f"select ({expression})::{sql_type}").fetchone()[0]
 
     for name, (oid, _, types) in functions.items():
         parameters = CALLS[name].signature.parameters.values()
-        expected = [default(oid, place) for place in range(1, len(types) + 1)]
+        expected = [default(oid, place, t) for place, t in enumerate(types, 1)]
         assert [p.default for p in parameters] == expected, name
 
 
@@ -105,6 +109,9 @@ def test_parameters_have_the_defaults_of_the_function(functions, db):
     [
         (Conversation, "conversation_record"),
         (Message, "message_record"),
+        (ContextItem, "context_record"),
+        (Policy, "policy_record"),
+        (Summary, "summary_record"),
         (RetentionPolicy, "retention_record"),
         (PurgeResult, "purge_record"),
     ],
@@ -115,13 +122,23 @@ def test_a_record_has_the_columns_of_its_type(db, record, sql_type):
     assert [field.name for field in fields(record)] == [c.name for c in columns]
 
 
-def test_a_window_message_has_the_columns_of_token_window(connect):
-    app = connect("test_app", tenant="acme", user="ann")
-    window = app.execute("select * from convo.token_window(gen_random_uuid(), 1)")
+@pytest.mark.parametrize(
+    ("record", "function"),
+    [(WindowMessage, "token_window"), (ExplainedItem, "explain_context")],
+)
+def test_a_record_has_the_columns_of_its_function(db, record, function):
+    query = """
+        select array(
+            select a.name
+            from unnest(p.proargnames, p.proargmodes) as a (name, mode)
+            where a.mode = 't'
+        )
+        from pg_proc as p
+        where p.oid = %s::regproc
+    """
+    columns = db.execute(query, [f"convo.{function}"]).fetchone()[0]
 
-    assert [field.name for field in fields(WindowMessage)] == [
-        column.name for column in window.description
-    ]
+    assert [field.name for field in fields(record)] == columns
 
 
 def test_a_missing_argument_is_a_type_error():

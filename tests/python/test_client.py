@@ -16,7 +16,18 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
 import pgconvo
-from pgconvo import Client, PurgeResult, RetentionPolicy, WindowMessage
+from pgconvo import (
+    BudgetExceeded,
+    Client,
+    Conflict,
+    ContextItem,
+    ExplainedItem,
+    Policy,
+    PurgeResult,
+    RetentionPolicy,
+    Summary,
+    WindowMessage,
+)
 
 ROOT = Path(__file__).parents[2]
 NASTY_JSON = (
@@ -439,6 +450,68 @@ def test_a_token_window_comes_as_records(ann, conversation_id):
         WindowMessage(2, "user", "3", 3, 5),
         WindowMessage(3, "user", "2", 2, 2),
     ]
+
+
+def test_a_context_and_its_explanation_come_as_records(ann, conversation_id):
+    for tokens in (5, 3):
+        ann.append_message(conversation_id, "user", f"{tokens}", tokens=tokens)
+
+    assert ann.get_context(conversation_id, token_budget=7) == [
+        ContextItem(1, "message", 2, "user", "3", 3, 3)
+    ]
+    assert ann.explain_context(conversation_id, token_budget=7) == [
+        ExplainedItem(1, "user", "message", 5, None, False, "over the budget"),
+        ExplainedItem(2, "user", "message", 3, 3, True, "kept"),
+    ]
+
+
+def test_a_context_that_does_not_fit_is_an_error_with_numbers(ann, conversation_id):
+    ann.append_message(conversation_id, "user", "Hi", tokens=9)
+
+    with pytest.raises(BudgetExceeded) as caught:
+        ann.get_context(conversation_id, token_budget=8)
+
+    assert caught.value.detail == {
+        "conversation_id": str(conversation_id),
+        "needed": 9,
+        "available": 8,
+        "has_user_message": True,
+    }
+
+
+def test_a_rendered_context_has_the_bytes_that_were_stored(ann, conversation_id):
+    ann.append_messages(conversation_id, NASTY_JSON)
+
+    assert ann.render_context(conversation_id, "openai") == f"[{NASTY_JSON}]"
+
+
+def test_policies_come_as_records(ann, service):
+    policy = service.set_policy("short", token_budget=100, summary_share=0.5)
+
+    assert policy == Policy(
+        "short", "summary", 100, None, 0, 0, True, True, "drop", "exchange", 20000,
+        0.5, 15, 0,
+    )  # fmt: skip
+    assert ann.get_policy("short") == policy
+    assert ann.list_policies() == [policy]
+    assert ann.get_policy("long") is None
+    assert service.delete_policy("short") is True
+    assert service.delete_policy("short") is False
+
+
+# Summaries
+
+
+def test_a_summary_comes_as_a_record(ann, conversation_id):
+    for _ in range(3):
+        ann.append_message(conversation_id, "user", "Hi")
+
+    summary = ann.save_summary(conversation_id, "They greet.", 2, 0, tokens=4)
+
+    assert summary == Summary(2, "They greet.", 4, None, summary.created_at)
+    with pytest.raises(Conflict) as caught:
+        ann.save_summary(conversation_id, "They greet.", 2, 0)
+    assert caught.value.detail["through_seq"] == 2
 
 
 # Retention

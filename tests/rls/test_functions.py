@@ -30,16 +30,29 @@ ARGUMENTS = {
     "is_dry_run": True,
     "max_age": "1 year",
     "max_batches": 0,
+    "memory_limit": LEAVE_OUT,
+    "message_overhead": LEAVE_OUT,
     "message_limit": 1000,
     "messages": Json([{"role": "user", "content": "a new text"}]),
     "metadata": Jsonb({}),
     "model": "a model",
+    "name": "a policy",
+    "open_calls": LEAVE_OUT,
     "page_size": 1000,
+    "pin_last_user": LEAVE_OUT,
     "policy": "a policy",
+    "previous_through_seq": 0,
     "reason": "a reason",
+    "recall_limit": LEAVE_OUT,
     "retention_class": "short",
     "role": "user",
     "seq": 1,
+    "start_on_user": LEAVE_OUT,
+    "step_tokens": LEAVE_OUT,
+    "strategy": "summary",
+    "summary_placement": LEAVE_OUT,
+    "summary_share": LEAVE_OUT,
+    "summary_threshold": LEAVE_OUT,
     "system_prompt": "a prompt",
     "tenant_id": "a",
     "through_seq": 1,
@@ -54,21 +67,22 @@ CONTEXT = {"set_context", "current_tenant_id", "current_user_id"}
 WITHOUT_TENANT = CONTEXT | {"estimate_tokens", "version", "purge", "purge_all"}
 READING = {
     "get_conversation", "list_conversations", "last_messages", "list_messages",
-    "token_window", "message_revisions",
+    "token_window", "get_context", "render_context", "message_revisions",
 }  # fmt: skip
 WRITING = {
     "create_conversation", "update_conversation", "archive_conversation",
     "unarchive_conversation", "delete_conversation", "fork_conversation",
     "append_message", "append_messages", "edit_message", "delete_message",
-    "restore_message", "delete_messages",
+    "restore_message", "delete_messages", "save_summary",
 }  # fmt: skip
+NUMBERS = {"explain_context", "get_policy", "list_policies"}
 TEXT = {"estimate_tokens", "version"}
 MAY_CALL = {
-    "test_app": CONTEXT | TEXT | READING | WRITING,
-    "test_service": CONTEXT | TEXT | READING | WRITING
+    "test_app": CONTEXT | TEXT | NUMBERS | READING | WRITING,
+    "test_service": CONTEXT | TEXT | NUMBERS | READING | WRITING
     | {"transfer_conversation", "hold_conversation", "release_conversation",
-       "set_retention"},
-    "test_reader": CONTEXT | TEXT | READING,
+       "set_retention", "set_policy", "delete_policy"},
+    "test_reader": CONTEXT | TEXT | NUMBERS | READING,
     "test_maintainer": (CONTEXT - {"set_context"}) | TEXT | {"purge", "purge_all"},
     "test_backup": {"version"},
     "test_nobody": set(),
@@ -242,23 +256,36 @@ def test_creating_is_for_oneself_and_service_names_the_owner(world, act, functio
 
 
 # What the functions call: granted too, since the functions are invokers.
+CONVERSATION = "json_populate_record(null::convo.conversation, {row})"
+POLICY = (
+    "row('p', 'summary', 8000, null, 0, 0, true, true, 'drop', 'exchange', 20000, 0.8,"
+    " 15, 0)::convo.policy_record"
+)
 PRIVATE = {
     "_advance_conversation": ("({id}, 1, 1, 1, 1, 1)", "PC001"),
     "_audit": ("('hold', {id}, 'a reason')", "42501"),
     "_collect_prompt": ("({tenant}, {user}, {sha256})", ""),
+    "_context_items": ("({id}, null, null, true)", "PC001"),
+    "_context_window": (f"({CONVERSATION}, {POLICY}, 0, 0, 0, true)", "PC020"),
     "_due_conversations": ("(true, null)", "42501"),
     "_fail": ("('PC001', '{{}}')", "PC001"),
     "_fail_not_found": ("({id})", "PC001"),
     "_find_append": ("({id}, {secret}, sha256('x'))", "PC001"),
-    "_find_message": (
-        "(json_populate_record(null::convo.conversation, {row}), 1)",
-        "PC002",
+    "_find_message": (f"({CONVERSATION}, 1)", "PC002"),
+    "_fixed_items": (f"({CONVERSATION}, 'exchange', 1)", ""),
+    "_begun_group": ("({id})", ""),
+    "_group_messages": (
+        "({id}, 'openai_responses', array[]::convo._parsed_message[], 1)",
+        "",
     ),
-    "_group_messages": ("({id}, array[]::convo._parsed_message[], 1)", ""),
+    "_has_open_call": (f"({CONVERSATION}, 1)", ""),
     "_has_tombstone": ("({id})", ""),
     "_lock_conversation": ("({id})", "PC001"),
+    "_newest_user_seq": (f"({CONVERSATION})", ""),
     "_open_calls": ("({id}, array[{secret}])", ""),
     "_require_tenant": ("()", ""),
+    "_resolve_policy": (f"({CONVERSATION}, 'a policy', null)", ""),
+    "_scan_groups": (f"({CONVERSATION}, {POLICY}, 0, 1000, true)", ""),
     "_set_deleted": ("({id}, 1, true)", "PC001"),
     "_set_hold": ("({id}, false, 'a reason')", "42501"),
     "_store_prompt": ("({user}, {secret})", ""),

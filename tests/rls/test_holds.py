@@ -7,7 +7,7 @@ import pytest
 from .world import VICTIM, attempt
 
 ROLES = ["test_app", "test_service", "test_reader", "test_maintainer", "rls_pinned"]
-CHILDREN = ["message", "message_revision", "idempotency_key"]
+CHILDREN = ["message", "message_revision", "idempotency_key", "summary"]
 MAKE_DUE = """
     update convo.conversation
     set updated_at = '2001-01-01', created_at = '2001-01-01', retention_class = 'short'
@@ -73,7 +73,7 @@ def test_deferred_constraints_don_t_open_a_way(act, held, login):
         left = conn.execute("select conversation_id from convo.conversation").fetchall()
         assert (held,) in left
         rows = "select from convo.message where conversation_id = %s"
-        assert conn.execute(rows, (held,)).rowcount == 1
+        assert conn.execute(rows, (held,)).rowcount == 2
 
 
 def test_an_application_changes_neither_hold_nor_owner(act, held):
@@ -118,7 +118,7 @@ def test_appending_and_editing_go_on_and_soft_deletion_keeps_all(act, held):
             ).rowcount
             for table in CHILDREN
         ]
-    assert counts == [2, 1, 1]
+    assert counts == [3, 1, 1, 1]
 
 
 def test_the_purge_counts_it_and_leaves_it(world, act, held):

@@ -21,6 +21,8 @@ Act = Callable[..., AbstractContextManager[Connection]]
 
 PEOPLE = [("a", "ann"), ("a", "bob"), ("b", "ann")]
 VICTIM = ("a", "ann")
+# What every user of a tenant may read: it holds nobody's content.
+TENANT_WIDE = {"convo.context_policy"}
 NOBODY = UUID(int=7)  # the id of a conversation that never was
 
 
@@ -60,6 +62,11 @@ class Attacker:
         return (self.tenant, self.user) in PEOPLE or (
             self.login != "test_app" and self.tenant in ("a", "b")
         )
+
+    def may_read(self, table: str) -> bool:
+        """Whether it is a table of the victim's tenant that all its users may read."""
+        is_colleague = self.login == "test_app" and self.tenant == VICTIM[0]
+        return table in TENANT_WIDE and is_colleague and bool(self.user)
 
 
 GARBAGE = "' or 1=1 --"
@@ -184,6 +191,10 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
     ]
     call("append_messages(%s, %s)", things.live, Json(batch))
     call("edit_message(%s, 1, %s)", things.live, f"{text} edited")
+    for one in (things.live, things.held):
+        call("append_message(%s, 'user', %s)", one, text)
+    call("save_summary(%s, %s, 1, 0, null, %s)", things.held, text, text)
+    call("set_policy('a policy')")
     call("hold_conversation(%s, %s)", things.held, text)
     call("delete_conversation(%s)", things.gone)
     call("set_retention('short', '1 year')")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import demo, migrations, purge, selftest, servers
+from . import context, demo, migrations, purge, selftest, servers
 from ._common import Group
 
 app = typer.Typer(
@@ -15,6 +15,8 @@ app = typer.Typer(
 )
 app.add_typer(servers.app, name="server")
 app.command()(demo.demo)
+app.command()(context.context)
+app.command()(context.explain)
 app.command()(migrations.migrate)
 app.command()(migrations.status)
 app.command()(migrations.drift)

@@ -1,12 +1,16 @@
-"""What the commands share: the DSN argument, and errors of one line."""
+"""What the commands share: the DSN, errors of one line, and cells of tables."""
 
 from __future__ import annotations
 
+import io
+import sys
 from typing import Annotated, Any
 
 import psycopg
 import typer
+from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 from typer.core import TyperGroup
 
 from pgconvo.errors import PgconvoError
@@ -48,3 +52,34 @@ def connect(dsn: str | None) -> psycopg.Connection:
             )
         dsn = server.dsn()
     return psycopg.connect(dsn, autocommit=True, application_name="pgconvo")
+
+
+def allow_any_text() -> None:
+    """Let stdout replace what its locale can't show, which a chat may hold."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def fit(cells: list[list[str]], columns: list[str], wide: int) -> None:
+    """Shorten the cells of one column so that the table is no wider than the screen."""
+    widths = [
+        max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)
+    ]
+    room = console.width - (sum(widths) - widths[wide]) - 3 * (len(columns) - 1)
+    for row in cells:
+        text = Text(row[wide])
+        text.truncate(max(room, 8), overflow="ellipsis")
+        row[wide] = text.plain
+
+
+def one_line(text: str) -> str:
+    """Return a text that is safe to print in a cell."""
+    # Nothing of a chat may move the cursor or change colours.
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def bar(tokens: int, most: int) -> str:
+    """Draw tokens as a bar; `most` is as long as a bar gets."""
+    width = 24 if console.width >= 100 else 10
+    full = "█" if "utf" in console.encoding else "#"
+    return full * max(1, round(width * tokens / most)) if tokens else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import sys
 import time
@@ -13,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.cells import cell_len
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +22,7 @@ from pgconvo import transcript as transcripts
 from pgconvo.demo import Step
 from pgconvo.server import Server
 
-from ._common import console
+from ._common import allow_any_text, bar, console, fit, one_line
 
 File = Annotated[
     Path | None,
@@ -38,8 +36,7 @@ Budget = Annotated[int, typer.Option(min=0, help="The tokens of the window.")]
 
 def demo(file: File = None, budget: Budget = 150) -> None:
     """Show what it does: a chat stored, read and deleted in a local server."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a chat may hold what a locale can't
+    allow_any_text()
     transcript = transcripts.read(file) if file else demo_.builtin()
     started = time.monotonic()
     server = servers.start_kept()
@@ -74,9 +71,9 @@ def _table(step: Step) -> Table:
         columns.append("")
         most = max((record["tokens"] for record in records), default=0)
         for row, record in zip(cells, records, strict=True):
-            row.append(_bar(record["tokens"], most))
+            row.append(bar(record["tokens"], most))
     if "content" in columns:
-        _fit(cells, columns, columns.index("content"))
+        fit(cells, columns, columns.index("content"))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         is_number = any(
@@ -91,22 +88,10 @@ def _table(step: Step) -> Table:
     return table
 
 
-def _fit(cells: list[list[str]], columns: list[str], wide: int) -> None:
-    """Shorten the cells of one column so that the table is no wider than the screen."""
-    widths = [
-        max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)
-    ]
-    room = console.width - (sum(widths) - widths[wide]) - 3 * (len(columns) - 1)
-    for row in cells:
-        text = Text(row[wide])
-        text.truncate(max(room, 8), overflow="ellipsis")
-        row[wide] = text.plain
-
-
 def _cell(column: str, record: dict[str, Any]) -> str:
     value = record[column]
     if column == "content":
-        return _one_line(value if value is not None else " ".join(_calls(record)))
+        return one_line(value if value is not None else " ".join(_calls(record)))
     if column == "in":
         return "yes" if value else "-"
     if column == "updated_at":
@@ -114,24 +99,13 @@ def _cell(column: str, record: dict[str, Any]) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     is_number = isinstance(value, int | Decimal)
-    return f"{value:,}" if is_number else _one_line(str(value))
+    return f"{value:,}" if is_number else one_line(str(value))
 
 
 def _calls(record: dict[str, Any]) -> Iterator[str]:
     for call in (record["payload"] or {}).get("tool_calls") or ():
         target = call.get("function") or call.get("custom") or {}
         yield f"{target.get('name')}({target.get('arguments') or target.get('input')})"
-
-
-def _one_line(text: str) -> str:
-    # Nothing of a chat may move the cursor or change colours.
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def _bar(tokens: int, most: int) -> str:
-    width = 24 if console.width >= 100 else 10
-    full = "█" if "utf" in console.encoding else "#"
-    return full * max(1, round(width * tokens / most)) if tokens else ""
 
 
 def _print_end(server: Server) -> None:

@@ -21,6 +21,7 @@ declare
     );
     id constant uuid := convo._uuid_v7();
     instant constant timestamptz(3) := greatest(clock_timestamp(), source.updated_at);
+    covered_seq integer;
 begin
     if last_copied not between 0 and source.last_seq then
         perform convo._fail('PC002', jsonb_build_object(
@@ -28,19 +29,27 @@ begin
             'last_seq', source.last_seq
         ));
     end if;
+    select coalesce(max(s.through_seq), 0) into covered_seq
+    from convo.summary as s
+    where s.tenant_id = source.tenant_id
+        and s.conversation_id = source.conversation_id
+        and s.through_seq <= last_copied;
     insert into convo.conversation (
         tenant_id, conversation_id, user_id, title, system_prompt_sha256,
         retention_class, policy, last_seq, message_count, token_total, body_count,
-        body_tokens, metadata, created_at, updated_at, forked_from, forked_at_seq
+        body_tokens, summary_through_seq, metadata, created_at, updated_at, forked_from, forked_at_seq
     )
     select
         source.tenant_id, id, source.user_id,
         nullif(coalesce(fork_conversation.title, source.title), ''),
         source.system_prompt_sha256, source.retention_class, source.policy, last_copied,
         count(*), coalesce(sum(m.tokens), 0),
-        count(*) filter (where m.role <> 'system'),
-        coalesce(sum(m.tokens) filter (where m.role <> 'system'), 0),
-        source.metadata, instant, instant, source.conversation_id, last_copied
+        count(*) filter (where m.role <> 'system' and m.group_seq > covered_seq),
+        coalesce(
+            sum(m.tokens) filter (where m.role <> 'system' and m.group_seq > covered_seq),
+            0
+        ),
+        covered_seq, source.metadata, instant, instant, source.conversation_id, last_copied
     from convo.message as m
     where m.tenant_id = source.tenant_id
         and m.conversation_id = source.conversation_id
@@ -72,13 +81,26 @@ begin
     where r.tenant_id = source.tenant_id
         and r.conversation_id = source.conversation_id
         and r.seq <= last_copied;
+
+    insert into convo.summary (
+        tenant_id, conversation_id, through_seq, user_id, content, tokens, model,
+        created_at
+    )
+    select
+        s.tenant_id, id, s.through_seq, s.user_id, s.content, s.tokens, s.model,
+        s.created_at
+    from convo.summary as s
+    where s.tenant_id = source.tenant_id
+        and s.conversation_id = source.conversation_id
+        and s.through_seq <= last_copied;
     return id;
 end
 $$;
 
 comment on function convo.fork_conversation(uuid, integer, text) is
 'A new conversation of the same owner that begins as this one does, up to a message. '
-'Messages keep their seq and time; holds and idempotency keys stay behind.';
+'Messages keep their seq and time, summaries come along; holds and idempotency keys '
+'stay behind.';
 revoke execute on function convo.fork_conversation(uuid, integer, text) from public;
 grant execute on function convo.fork_conversation(uuid, integer, text)
 to convo_app, convo_service;

@@ -26,6 +26,7 @@ begin
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
+        convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey deferred;
     update convo.conversation as c
     set user_id = transfer_conversation.to_user_id,
@@ -39,12 +40,16 @@ begin
     update convo.message_revision as r
     set user_id = transfer_conversation.to_user_id
     where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
+    update convo.summary as s
+    set user_id = transfer_conversation.to_user_id
+    where s.tenant_id = old.tenant_id and s.conversation_id = old.conversation_id;
     update convo.idempotency_key as k
     set user_id = transfer_conversation.to_user_id
     where k.tenant_id = old.tenant_id and k.conversation_id = old.conversation_id;
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
+        convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey immediate;
 
     perform convo._collect_prompt(old.tenant_id, old.user_id, old.system_prompt_sha256);

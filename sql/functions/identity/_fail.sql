@@ -24,6 +24,8 @@ begin
             'Create a new conversation; an id is never used again.'),
         ('PC013', 'conversation id is taken',
             'Leave conversation_id out and let the database make one.'),
+        ('PC020', 'what must be kept does not fit the budget',
+            'Raise the budget, or append a user message if there is none.'),
         ('PC030', 'no tenant or user set',
             'Call set_context in the same transaction.'),
         ('PC040', 'conversation is on legal hold',

@@ -18,7 +18,7 @@ begin
             from (
                 select coalesce(c.call -> 'function', c.call -> 'custom') as target
                 from jsonb_path_query(
-                        _estimate_openai_parts.message, '$.tool_calls[*]'
+                        _estimate_openai_parts.message, '$.tool_calls[*] ? (@ != null)'
                     ) as c (call)
                 union all
                 select _estimate_openai_parts.message -> 'function_call'

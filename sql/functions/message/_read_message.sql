@@ -11,6 +11,13 @@ begin
     return case _read_message.format
         when 'openai'
             then convo._read_openai(_read_message.payload, _read_message.index)
+        when 'openai_responses' then convo._read_openai_responses(
+            _read_message.payload, _read_message.index
+        )
+        when 'anthropic'
+            then convo._read_anthropic(_read_message.payload, _read_message.index)
+        when 'gemini'
+            then convo._read_gemini(_read_message.payload, _read_message.index)
     end;
 -- what json takes and jsonb doesn't
 exception when statement_too_complex or numeric_value_out_of_range then

@@ -8,6 +8,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    formats constant text[] := array[
+        'openai', 'openai_responses', 'anthropic', 'gemini'
+    ];
     batch json := _read_messages.messages;
     element json;
     parsed convo._parsed_message[] := '{}';
@@ -15,10 +18,10 @@ declare
 begin
     if batch is null then
         perform convo._fail('22023', '{"argument": "messages", "reason": "missing"}');
-    elsif _read_messages.format is distinct from 'openai' then
+    elsif (_read_messages.format = any (formats)) is not true then
         perform convo._fail('22023', jsonb_build_object(
             'argument', 'format', 'value', _read_messages.format,
-            'allowed', array['openai']
+            'allowed', formats
         ));
     elsif json_typeof(batch) <> 'array' then
         batch := json_build_array(batch);

@@ -1,5 +1,6 @@
 -- _replace_text: a payload with other text, and all other values byte for byte.
--- Of several text parts the first takes the new text, and the others go.
+-- Of several text parts the first takes the new text, and the others go. Reasoning and
+-- signatures go too: they vouch for the old text.
 -- The functions that take json apart fail on \u0000 and on half surrogate pairs, so
 -- what begins an escape is hidden meanwhile, behind characters that occur nowhere; but
 -- for the escapes of ASCII, with which the name of a member can be written.
@@ -28,6 +29,10 @@ begin
         replace(
             case _replace_text.format
                 when 'openai' then convo._replace_openai_text(hidden, text_value)
+                when 'openai_responses'
+                    then convo._replace_responses_text(hidden, text_value)
+                when 'anthropic' then convo._replace_anthropic_text(hidden, text_value)
+                when 'gemini' then convo._replace_gemini_text(hidden, text_value)
             end::text,
             marks[2], '\u'
         ),

@@ -14,7 +14,12 @@ declare
     );
     message convo.message := convo._find_message(conversation, _set_deleted.seq);
     step constant integer := case when _set_deleted.is_deleted then -1 else 1 end;
-    body_step constant integer := case when message.role <> 'system' then step else 0 end;
+    body_step constant integer := case
+        when message.role <> 'system'
+            and message.group_seq > conversation.summary_through_seq
+            then step
+        else 0
+    end;
 begin
     if (message.deleted_at is not null) <> _set_deleted.is_deleted then
         update convo.message as m

@@ -1,6 +1,7 @@
 -- append_messages: adds messages in a provider's own shape, all or none.
--- in: one message or an array; tokens for each (null: estimated); model: who wrote the
---     assistant's messages
+-- in: one message or an array; format: openai (chat), openai_responses (items of input
+--     or output), anthropic or gemini, whose system text is a message of role system;
+--     tokens for each (null: estimated); model: who wrote the assistant's messages
 -- out: the stored messages, or with a key used before the ones stored then, as they are
 --      now; [] checks expected_seq, stores nothing and gives no row
 -- errors: PC050 not valid in the format (DETAIL: index, reason), PC001, PC012,
@@ -27,6 +28,7 @@ declare
     earlier convo.idempotency_key;
     conversation convo.conversation;
     first_seq integer;
+    groups integer[];
 begin
     -- Everything is read before anything is locked.
     parsed := convo._read_messages(
@@ -64,6 +66,9 @@ begin
         total.body_messages, total.body_tokens, append_messages.expected_seq
     );
     first_seq := conversation.last_seq - total.messages + 1;
+    groups := convo._group_messages(
+        conversation.conversation_id, append_messages.format, parsed, first_seq
+    );
     insert into convo.message (
         tenant_id, conversation_id, seq, user_id, role, content, payload, format,
         tokens, is_estimated, is_empty, group_seq, model, call_ids, result_ids,
@@ -75,12 +80,19 @@ begin
         p.tokens, append_messages.tokens[p.n] is null, p.is_empty, p.group_seq,
         case when p.role = 'assistant' then nullif(append_messages.model, '') end,
         p.call_ids, p.result_ids, conversation.updated_at
-    from unnest(
-        parsed,
-        convo._group_messages(conversation.conversation_id, parsed, first_seq)
-    ) with ordinality as p (
+    from unnest(parsed, groups) with ordinality as p (
         role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
     );
+    if conversation.summary_through_seq >= any (groups) then
+        -- a result that joined a call which a summary covers
+        perform convo._advance_conversation(
+            conversation.conversation_id, 0, 0, 0, -count(*), -sum(p.tokens)
+        )
+        from unnest(parsed, groups) as p (
+            role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq
+        )
+        where p.group_seq <= conversation.summary_through_seq;
+    end if;
     if hash is not null then
         insert into convo.idempotency_key (
             tenant_id, conversation_id, key, user_id, first_seq, last_seq, sha256,

@@ -26,13 +26,16 @@ begin
             and m.conversation_id = conversation.conversation_id
             and m.seq >= delete_messages.from_seq
             and m.deleted_at is null
-        returning m.role, m.tokens
+        returning
+            m.tokens,
+            m.role <> 'system' and m.group_seq > conversation.summary_through_seq
+                as is_body
     )
     select
         count(*)::integer as messages,
         coalesce(sum(d.tokens), 0) as tokens,
-        count(*) filter (where d.role <> 'system') as body_messages,
-        coalesce(sum(d.tokens) filter (where d.role <> 'system'), 0) as body_tokens
+        count(*) filter (where d.is_body) as body_messages,
+        coalesce(sum(d.tokens) filter (where d.is_body), 0) as body_tokens
     into gone
     from deleted as d;
     if gone.messages > 0 then

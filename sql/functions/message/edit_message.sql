@@ -73,7 +73,12 @@ begin
     returning m.* into message;
     perform convo._advance_conversation(
         old.conversation_id, 0, 0, token_count - old.tokens, 0,
-        case when old.role <> 'system' then token_count - old.tokens else 0 end
+        case
+            when old.role <> 'system'
+                and old.group_seq > conversation.summary_through_seq
+                then token_count - old.tokens
+            else 0
+        end
     );
     return convo._message_record(message);
 end

@@ -1,0 +1,145 @@
+"""pgconvo context and pgconvo explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated
+from uuid import UUID
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from pgconvo import Client
+
+from ._common import allow_any_text, bar, connect, console, fit, one_line
+
+Conversation = Annotated[UUID, typer.Argument(help="The conversation.", metavar="ID")]
+Tenant = Annotated[str, typer.Option(help="The tenant.")]
+User = Annotated[
+    str | None,
+    typer.Option(
+        help="Its user, as convo_app; without one it is read as convo_reader.",
+        show_default=False,
+    ),
+]
+DsnOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PGCONVO_DSN",
+        help="A connection string; by default the local server's.",
+        show_default=False,
+    ),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(help="A context policy of the tenant.", show_default=False),
+]
+Budget = Annotated[
+    int | None,
+    typer.Option(min=0, help="Tokens, instead of the policy's.", show_default=False),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        help="Print the JSON of openai, openai_responses, anthropic or gemini.",
+        show_default=False,
+    ),
+]
+
+
+def context(
+    conversation_id: Conversation,
+    tenant: Tenant,
+    user: User = None,
+    dsn: DsnOption = None,
+    policy: Policy = None,
+    budget: Budget = None,
+    format: Format = None,
+) -> None:
+    """Show what would be sent to a model, with running totals."""
+    with _reading(dsn, tenant, user) as client:
+        if format is not None:
+            text = client.render_context(conversation_id, format, policy, budget)
+            typer.echo(text.encode())
+            return
+        items = client.get_context(conversation_id, policy, budget)
+    rows = [
+        [
+            item.kind,
+            _number(item.seq),
+            item.role,
+            "(no text)" if item.content is None else one_line(item.content),
+            _number(item.tokens),
+            _number(item.running_tokens),
+        ]
+        for item in items
+    ]
+    columns = ["kind", "seq", "role", "content", "tokens", "total"]
+    _print(columns, rows, [item.tokens for item in items], [True] * len(items))
+    console.print(f"{len(items):,} items, {items[-1].running_tokens:,} tokens")
+
+
+def explain(
+    conversation_id: Conversation,
+    tenant: Tenant,
+    user: User = None,
+    dsn: DsnOption = None,
+    policy: Policy = None,
+    budget: Budget = None,
+) -> None:
+    """Show every message: whether it would be sent to a model, or why not."""
+    with _reading(dsn, tenant, user) as client:
+        items = client.explain_context(conversation_id, policy, budget)
+    rows = [
+        [
+            item.kind,
+            _number(item.seq),
+            item.role,
+            item.reason,
+            _number(item.tokens),
+            _number(item.running_tokens),
+        ]
+        for item in items
+    ]
+    columns = ["kind", "seq", "role", "kept or why not", "tokens", "total"]
+    kept = [item.is_kept for item in items]
+    _print(columns, rows, [item.tokens for item in items], kept)
+    total = sum(item.tokens for item in items if item.is_kept)
+    console.print(f"{sum(kept):,} of {len(items):,} items kept, {total:,} tokens")
+
+
+@contextmanager
+def _reading(dsn: str | None, tenant: str, user: str | None) -> Iterator[Client]:
+    role = "convo_reader" if user is None else "convo_app"
+    with connect(dsn) as conn, Client(conn).acting_as(tenant, user, role) as client:
+        yield client
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _print(
+    columns: Sequence[str],
+    rows: list[list[str]],
+    tokens: Sequence[int],
+    kept: Sequence[bool],
+) -> None:
+    allow_any_text()
+    names = list(columns)
+    if console.width >= 60:
+        names.append("")
+        most = max(tokens, default=0)
+        for row, count in zip(rows, tokens, strict=True):
+            row.append(bar(count, most))
+    fit(rows, names, 3)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for name in names:
+        is_number = name in ("seq", "tokens", "total")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    for row, is_kept in zip(rows, kept, strict=True):
+        table.add_row(*map(Text, row), style=None if is_kept else "dim")
+    console.print(table)

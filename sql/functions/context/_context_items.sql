@@ -1,0 +1,103 @@
+-- _context_items: what was considered for a context, in the order it would be sent in.
+-- in: as get_context; whether to explain: then everything, else little more than is kept
+-- out: items with their section (1 system prompt, 2 system messages, 3 summary,
+--      4 messages), and a reason where left out
+-- errors: PC001, PC012, PC020, PC030, 22023
+create function convo._context_items(
+    conversation_id uuid, policy text, token_budget integer, is_explained boolean
+) returns setof convo._context_item
+language plpgsql stable
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    tenant constant text := convo._require_tenant();
+    conversation convo.conversation;
+    rule convo.policy_record;
+    fixed convo._context_item[];
+    fixed_tokens bigint;
+    body_tokens bigint;
+    covered_seq integer := 0;
+    scanned convo._group_member[];
+begin
+    perform convo._size(
+        'token_budget', coalesce(_context_items.token_budget, 0), 2147483647
+    );
+    select c.* into conversation
+    from convo.conversation as c
+    where c.tenant_id = tenant and c.conversation_id = _context_items.conversation_id;
+    if not found then
+        perform convo._fail_not_found(_context_items.conversation_id);
+    end if;
+    rule := convo._resolve_policy(
+        conversation, _context_items.policy, _context_items.token_budget
+    );
+    if rule.strategy in ('summary', 'hybrid') then
+        covered_seq := conversation.summary_through_seq;
+    end if;
+
+    fixed := array(
+        select i
+        from convo._fixed_items(conversation, rule.summary_placement, covered_seq) as i
+    );
+    select
+        coalesce(
+            sum(i.tokens + rule.message_overhead) filter (where i.reason is null), 0
+        ),
+        conversation.token_total
+            - coalesce(sum(i.tokens) filter (where i.section = 2), 0)
+            + rule.message_overhead
+            * (conversation.message_count - count(*) filter (where i.section = 2))
+    into fixed_tokens, body_tokens
+    from unnest(fixed) as i;
+    if covered_seq > 0 then
+        body_tokens := conversation.body_tokens
+            + rule.message_overhead * conversation.body_count;
+    end if;
+
+    -- Not within the query below: joined to no message it might not be called at all.
+    scanned := convo._context_window(
+        conversation, rule, covered_seq, body_tokens, fixed_tokens,
+        _context_items.is_explained
+    );
+    return query
+    select i.* from unnest(fixed) as i
+    union all
+    select 'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq, w.reason
+    from unnest(scanned) as w
+    -- one by one: a generic plan might join them to the whole conversation
+    cross join lateral (
+        select
+            l.seq,
+            l.role,
+            l.content,
+            l.tokens,
+            l.group_seq
+        from convo.message as l
+        where l.tenant_id = tenant
+            and l.conversation_id = conversation.conversation_id
+            and l.seq = w.seq
+        limit 1
+    ) as m
+    where _context_items.is_explained or w.reason is null
+    union all
+    select
+        'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq,
+        case when m.deleted_at is not null then 'deleted' else 'summarised' end
+    from convo.message as m
+    where _context_items.is_explained
+        and m.tenant_id = tenant
+        and m.conversation_id = conversation.conversation_id
+        and (
+            m.deleted_at is not null
+            or m.role <> 'system' and m.group_seq <= covered_seq
+        );
+end
+$$;
+
+comment on function convo._context_items(uuid, text, integer, boolean) is
+'What was considered for a context, and why something was left out.';
+revoke execute on function convo._context_items(uuid, text, integer, boolean)
+from public;
+grant execute on function convo._context_items(uuid, text, integer, boolean)
+to convo_app, convo_service, convo_reader;

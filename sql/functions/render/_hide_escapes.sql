@@ -1,0 +1,33 @@
+-- _hide_escapes: JSON text that the functions of json can take apart.
+-- They fail on \u0000 and on half surrogate pairs, so what begins an escape is hidden
+-- behind characters that occur nowhere; but for the escapes of ASCII, with which the
+-- name of a member can be written.
+-- out: the text, and the two characters, for _show_escapes
+create function convo._hide_escapes(raw text) returns text[]
+language plpgsql immutable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    marks text[] := array['', ''];
+begin
+    if strpos(_hide_escapes.raw, '\') = 0 then
+        return array[_hide_escapes.raw] || marks;
+    end if;
+    marks := array(
+        select chr(c.n)
+        from generate_series(57344, 63743) as c (n) -- private use
+        where strpos(_hide_escapes.raw, chr(c.n)) = 0
+        limit 2
+    );
+    return array[regexp_replace(
+        replace(_hide_escapes.raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
+    )] || marks;
+end
+$$;
+
+comment on function convo._hide_escapes(text) is
+'JSON text without the escapes that the functions of json fail on.';
+revoke execute on function convo._hide_escapes(text) from public;
+grant execute on function convo._hide_escapes(text)
+to convo_app, convo_service, convo_reader;
