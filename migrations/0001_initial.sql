@@ -3852,7 +3852,18 @@ language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
+declare
+    raw constant text := _read_message.payload::text;
 begin
+    -- A limit of its own, far from where the stack ends: what is stored can be read on
+    -- any server, also inside the functions that render it.
+    if octet_length(raw) > 2000
+        and octet_length(raw) - octet_length(replace(replace(raw, '[', ''), '{', ''))
+            > 1000
+        and jsonb_path_exists(convo._readable(_read_message.payload), '$.**{1001}')
+    then
+        raise statement_too_complex;
+    end if;
     return case _read_message.format
         when 'openai'
             then convo._read_openai(_read_message.payload, _read_message.index)
@@ -3869,7 +3880,7 @@ exception when statement_too_complex or numeric_value_out_of_range then
     perform convo._fail('PC050', jsonb_build_object(
         'index', _read_message.index,
         'reason', case sqlstate
-            when '54001' then 'nested too deeply' else 'a number is out of range'
+            when '54001' then 'nested over 1000 levels' else 'a number is out of range'
         end
     ));
 end
