@@ -3854,6 +3854,7 @@ as $$
 #variable_conflict use_column
 declare
     raw constant text := _read_message.payload::text;
+    is_deep constant text := 'nested over 1000 levels';
 begin
     -- A limit of its own, far from where the stack ends: what is stored can be read on
     -- any server, also inside the functions that render it.
@@ -3862,7 +3863,9 @@ begin
             > 1000
         and jsonb_path_exists(convo._readable(_read_message.payload), '$.**{1001}')
     then
-        raise statement_too_complex;
+        perform convo._fail('PC050', jsonb_build_object(
+            'index', _read_message.index, 'reason', is_deep
+        ));
     end if;
     return case _read_message.format
         when 'openai'
@@ -3880,7 +3883,7 @@ exception when statement_too_complex or numeric_value_out_of_range then
     perform convo._fail('PC050', jsonb_build_object(
         'index', _read_message.index,
         'reason', case sqlstate
-            when '54001' then 'nested over 1000 levels' else 'a number is out of range'
+            when '54001' then is_deep else 'a number is out of range'
         end
     ));
 end

@@ -220,7 +220,7 @@ def said(format: str, request: Any) -> Said:
                     id = function.get("id", function["name"])
                     call(id, function["name"], function["args"])
                 elif response := part.get("functionResponse"):
-                    (content,) = response["response"].values()
+                    content = next(iter(response["response"].values()), "")
                     result(response.get("id", response["name"]), content)
                 else:
                     images += 1
