@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
@@ -23,6 +24,11 @@ from pytest_postgresql.executors import NoopExecutor
 
 from pgconvo import server
 from pgconvo.migrate import migrate
+
+# CI draws the same examples each time; runs at a desk go on looking for new ones.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 ROOT = Path(__file__).parents[1]
 LOGINS = {
