@@ -1,8 +1,7 @@
 """Write the next migration from what changed in sql/.
 
-    python tools/new_migration.py add_x      the next number, changed files pasted
-    python tools/new_migration.py --initial  0001 again from all of sql/install.sql
-    python tools/new_migration.py --check    exit code 1 when they lag behind sql/
+    python tools/new_migration.py add_x    the next number, changed files pasted
+    python tools/new_migration.py --check  exit code 1 when they lag behind sql/
 
 A migration quotes a file of sql/ between `-- >>> path` and `-- <<< path`. Functions can
 be replaced, so a changed one is pasted whole. Anything else changes by hand: for it the
@@ -114,10 +113,9 @@ class Sources:
         self.directory = root / "migrations"
         self.migrations = sorted(self.directory.glob("[0-9][0-9][0-9][0-9]_*.sql"))
         install = (root / "sql/install.sql").read_text()
-        self.install = [line for line in install.splitlines() if line.strip()]
         self.listed = [
             f"sql/{line.split()[1]}"
-            for line in self.install
+            for line in install.splitlines()
             if line.startswith(r"\ir ")
         ]
 
@@ -133,26 +131,6 @@ class Sources:
         now = {path: _digest(self.text(path)) for path in self.listed}
         gone = [p for p in quoted if p not in now and quoted[p] != GONE]
         return [p for p in now if now[p] != quoted.get(p)] + gone
-
-    def initial(self, name: str) -> str:
-        """Return the first migration: everything that install.sql runs."""
-        parts = [
-            HEADER.format(
-                name=name,
-                summary="the whole schema of the first release.",
-                phase="expand",
-                locks="none on what exists",
-            ),
-            GUARD.format(name=name, version=1),
-        ]
-        for line in self.install:
-            if line.startswith(r"\ir "):
-                path = f"sql/{line.split()[1]}"
-                parts.append(_block(path, self.text(path)))
-            elif not line.startswith("--"):
-                parts.append(f"{line}\n")
-        parts.append(LEDGER.format(name=name, version=1))
-        return "\n".join(parts)
 
     def following(self, name: str, version: int) -> str:
         """Return the skeleton of the next migration, with what changed in sql/."""
@@ -238,7 +216,6 @@ def main() -> None:
     """Write a migration, or check those that there are."""
     parser = argparse.ArgumentParser(description="Write the next migration.")
     parser.add_argument("name", nargs="?", help="what it does, like add_x")
-    parser.add_argument("--initial", action="store_true", help="write 0001 again")
     parser.add_argument("--check", action="store_true", help="only look for mistakes")
     args = parser.parse_args()
     sources = Sources(ROOT)
@@ -246,14 +223,11 @@ def main() -> None:
         problems = sources.problems()
         print("\n".join(problems) or "migrations and sql/ agree")
         sys.exit(bool(problems))
-    number = 1 if args.initial else len(sources.migrations) + 1
-    words = args.name or ("initial" if args.initial else "")
-    if not re.fullmatch(r"[a-z0-9_]{1,60}", words):
+    number = len(sources.migrations) + 1
+    if not re.fullmatch(r"[a-z0-9_]{1,60}", args.name or ""):
         parser.error("NAME: lower-case letters, digits and _, like NAME=add_x")
-    if args.initial and len(sources.migrations) > 1:
-        parser.error("0001 was followed by others: it may not change any more")
-    name = f"{number:04}_{words}"
-    text = sources.initial(name) if args.initial else sources.following(name, number)
+    name = f"{number:04}_{args.name}"
+    text = sources.following(name, number)
     (sources.directory / f"{name}.sql").write_text(text)
     (sources.directory / "SHA256SUMS").write_text(sources.sums())
     print(f"migrations/{name}.sql")
