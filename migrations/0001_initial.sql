@@ -4448,9 +4448,6 @@ to convo_app, convo_service;
 -- _replace_text: a payload with other text, and all other values byte for byte.
 -- Of several text parts the first takes the new text, and the others go. Reasoning and
 -- signatures go too: they vouch for the old text.
--- The functions that take json apart fail on \u0000 and on half surrogate pairs, so
--- what begins an escape is hidden meanwhile, behind characters that occur nowhere; but
--- for the escapes of ASCII, with which the name of a member can be written.
 -- out: null for null, so for a plain text message
 create function convo._replace_text(format text, payload json, content text)
 returns json
@@ -4459,31 +4456,21 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    raw constant text := _replace_text.payload::text;
-    marks constant text[] := array(
-        select chr(c.n)
-        from generate_series(57344, 63743) as c (n) -- private use
-        where strpos(raw, chr(c.n)) = 0 and strpos(_replace_text.content, chr(c.n)) = 0
-        order by c.n
-        limit 2
+    hidden constant text[] := convo._hide_escapes(
+        _replace_text.payload::text, _replace_text.content
     );
-    hidden constant json := regexp_replace(
-        replace(raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
-    );
+    message constant json := hidden[1];
     text_value constant text := to_json(_replace_text.content)::text;
 begin
-    return replace(
-        replace(
-            case _replace_text.format
-                when 'openai' then convo._replace_openai_text(hidden, text_value)
-                when 'openai_responses'
-                    then convo._replace_responses_text(hidden, text_value)
-                when 'anthropic' then convo._replace_anthropic_text(hidden, text_value)
-                when 'gemini' then convo._replace_gemini_text(hidden, text_value)
-            end::text,
-            marks[2], '\u'
-        ),
-        marks[1], '\\'
+    return convo._show_escapes(
+        case _replace_text.format
+            when 'openai' then convo._replace_openai_text(message, text_value)
+            when 'openai_responses'
+                then convo._replace_responses_text(message, text_value)
+            when 'anthropic' then convo._replace_anthropic_text(message, text_value)
+            when 'gemini' then convo._replace_gemini_text(message, text_value)
+        end::text,
+        hidden[2:]
     );
 end
 $$;
@@ -6182,8 +6169,9 @@ to convo_app, convo_service, convo_reader;
 -- They fail on \u0000 and on half surrogate pairs, so what begins an escape is hidden
 -- behind characters that occur nowhere; but for the escapes of ASCII, with which the
 -- name of a member can be written.
+-- in: the text, and another one that those characters mustn't occur in
 -- out: the text, and the two characters, for _show_escapes
-create function convo._hide_escapes(raw text) returns text[]
+create function convo._hide_escapes(raw text, other text default '') returns text[]
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -6198,6 +6186,7 @@ begin
         select chr(c.n)
         from generate_series(57344, 63743) as c (n) -- private use
         where strpos(_hide_escapes.raw, chr(c.n)) = 0
+            and strpos(_hide_escapes.other, chr(c.n)) = 0
         limit 2
     );
     return array[regexp_replace(
@@ -6206,10 +6195,10 @@ begin
 end
 $$;
 
-comment on function convo._hide_escapes(text) is
+comment on function convo._hide_escapes(text, text) is
 'JSON text without the escapes that the functions of json fail on.';
-revoke execute on function convo._hide_escapes(text) from public;
-grant execute on function convo._hide_escapes(text)
+revoke execute on function convo._hide_escapes(text, text) from public;
+grant execute on function convo._hide_escapes(text, text)
 to convo_app, convo_service, convo_reader;
 -- <<< sql/functions/render/_hide_escapes.sql
 

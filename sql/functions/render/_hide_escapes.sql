@@ -2,8 +2,9 @@
 -- They fail on \u0000 and on half surrogate pairs, so what begins an escape is hidden
 -- behind characters that occur nowhere; but for the escapes of ASCII, with which the
 -- name of a member can be written.
+-- in: the text, and another one that those characters mustn't occur in
 -- out: the text, and the two characters, for _show_escapes
-create function convo._hide_escapes(raw text) returns text[]
+create function convo._hide_escapes(raw text, other text default '') returns text[]
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
@@ -18,6 +19,7 @@ begin
         select chr(c.n)
         from generate_series(57344, 63743) as c (n) -- private use
         where strpos(_hide_escapes.raw, chr(c.n)) = 0
+            and strpos(_hide_escapes.other, chr(c.n)) = 0
         limit 2
     );
     return array[regexp_replace(
@@ -26,8 +28,8 @@ begin
 end
 $$;
 
-comment on function convo._hide_escapes(text) is
+comment on function convo._hide_escapes(text, text) is
 'JSON text without the escapes that the functions of json fail on.';
-revoke execute on function convo._hide_escapes(text) from public;
-grant execute on function convo._hide_escapes(text)
+revoke execute on function convo._hide_escapes(text, text) from public;
+grant execute on function convo._hide_escapes(text, text)
 to convo_app, convo_service, convo_reader;
