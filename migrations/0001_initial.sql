@@ -5,6 +5,7 @@
 
 set local lock_timeout = '5s';
 set local convo.migration = '0001_initial';
+set local standard_conforming_strings = on;
 
 -- Outside a transaction the line above had no effect. Then the guard below fails, and
 -- nothing after it may change anything, even where a client goes on after an error.
@@ -144,6 +145,19 @@ $comments$;
 
 -- >>> sql/schema.sql
 -- schema: the two schemas, and the rule that nothing is for PUBLIC.
+do $encoding$
+begin
+    if current_setting('server_encoding') <> 'UTF8' then
+        raise feature_not_supported using
+            message = 'the database is not in UTF8',
+            detail = json_build_object(
+                'encoding', current_setting('server_encoding')
+            )::text,
+            hint = 'Create a database with encoding UTF8 for it.';
+    end if;
+end
+$encoding$;
+
 create schema convo authorization convo_owner;
 create schema convo_private authorization convo_owner;
 
@@ -786,7 +800,7 @@ comment on column convo.message.format is 'The provider format of the payload.';
 comment on column convo.message.tokens is 'Tokens, given or estimated.';
 comment on column convo.message.is_estimated is 'Whether tokens is an estimate.';
 comment on column convo.message.is_empty is
-'Whether it says nothing: no text but white space, no call, result or media.';
+'Whether it says nothing beside results: no text but white space, no call or media.';
 comment on column convo.message.group_seq is
 'The seq of the first message that it must stand together with, else its own.';
 comment on column convo.message.revision is '1, and one more with each edit.';
@@ -1115,12 +1129,45 @@ comment on column convo.audit.acted_by is
 comment on column convo.audit.acted_at is 'When.';
 -- <<< sql/tables/audit.sql
 
+-- >>> sql/functions/identity/_claim.sql
+-- _claim: a member of the JWT claims in request.jwt.claims, or null.
+-- errors: 22P02 when the claims aren't JSON, 22023 when the member is neither a string
+--         nor a number, or over 255 characters: what is garbage must not pass as an id
+create function convo._claim(name text) returns text
+language plpgsql stable parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    claim constant jsonb := convo._readable(
+        nullif(current_setting('request.jwt.claims', true), '')::json
+    ) -> _claim.name;
+    id constant text := nullif(claim #>> '{}', '');
+begin
+    if id is not null
+        and (jsonb_typeof(claim) not in ('string', 'number') or length(id) > 255)
+    then
+        perform convo._fail('22023', jsonb_build_object(
+            'argument', 'request.jwt.claims', 'member', _claim.name
+        ));
+    end if;
+    return id;
+end
+$$;
+
+comment on function convo._claim(text) is
+'A member of the JWT claims of this transaction, or null.';
+revoke execute on function convo._claim(text) from public;
+grant execute on function convo._claim(text)
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
+-- <<< sql/functions/identity/_claim.sql
+
 -- >>> sql/functions/identity/current_tenant_id.sql
 -- current_tenant_id: the tenant on whose behalf this transaction acts, or null.
 -- A pinned login has its own tenant, whatever is set. Else JWT claims that hold a tenant
 -- count (request.jwt.claims, as PostgREST sets it), else the setting convo.tenant_id.
 -- STABLE, never IMMUTABLE: a cached plan would keep another tenant's value.
--- errors: 22P02 when the claims aren't JSON
+-- errors: 22P02, 22023 when the claims are garbage
 -- since: 0.1.0
 create function convo.current_tenant_id() returns text
 language plpgsql stable parallel safe
@@ -1128,17 +1175,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    claims text;
     tenant text;
 begin
     select l.tenant_id into tenant
     from convo_private.tenant_login as l
     where l.role_name = session_user;
-    if tenant is null then
-        claims := nullif(current_setting('request.jwt.claims', true), '');
-        if claims is not null then
-            tenant := nullif(claims::json ->> 'tenant_id', '');
-        end if;
+    if tenant is null and current_setting('request.jwt.claims', true) <> '' then
+        tenant := convo._claim('tenant_id');
     end if;
     return coalesce(tenant, nullif(current_setting('convo.tenant_id', true), ''));
 end
@@ -1155,7 +1198,7 @@ to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
 -- current_user_id: the user on whose behalf this transaction acts, or null.
 -- From the same source as the tenant: sub of the JWT claims when they hold a tenant, else
 -- the setting convo.user_id. A pinned login needs no tenant in its claims.
--- errors: 22P02 when the claims aren't JSON
+-- errors: 22P02, 22023 when the claims are garbage
 -- since: 0.1.0
 create function convo.current_user_id() returns text
 language plpgsql stable parallel safe
@@ -1163,12 +1206,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    claims constant text := nullif(current_setting('request.jwt.claims', true), '');
     is_from_claims boolean := false;
 begin
-    if claims is not null then
-        is_from_claims := nullif(claims::json ->> 'tenant_id', '') is not null;
-        if not is_from_claims and nullif(claims::json ->> 'sub', '') is not null then
+    if current_setting('request.jwt.claims', true) <> '' then
+        is_from_claims := convo._claim('tenant_id') is not null;
+        if not is_from_claims and convo._claim('sub') is not null then
             is_from_claims := exists (
                 select
                 from convo_private.tenant_login as l
@@ -1177,7 +1219,7 @@ begin
         end if;
     end if;
     if is_from_claims then
-        return nullif(claims::json ->> 'sub', '');
+        return convo._claim('sub');
     end if;
     return nullif(current_setting('convo.user_id', true), '');
 end
@@ -1464,6 +1506,19 @@ for delete to convo_maintainer using (
 comment on policy conversation_purge_delete on convo.conversation is
 'The purge deletes what is due and not held.';
 
+create policy conversation_search_select on convo.conversation
+for select to convo_search
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_search_select on convo.conversation is
+'convo_private._mark_hold finds it.';
+
+create policy conversation_search_update on convo.conversation
+for update to convo_search
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_search_update on convo.conversation is
+'convo_private._mark_hold holds and releases, and nobody else does.';
+
 grant select, delete on convo.conversation to convo_app, convo_service;
 grant insert (
     tenant_id, conversation_id, user_id, title, system_prompt_sha256, retention_class,
@@ -1476,7 +1531,7 @@ grant update (
     token_total, body_count, body_tokens, summary_through_seq, metadata, updated_at,
     archived_at
 ) on convo.conversation to convo_app, convo_service;
-grant update (user_id, is_on_hold) on convo.conversation to convo_service;
+grant update (user_id) on convo.conversation to convo_service;
 grant select on convo.conversation to convo_reader, convo_backup;
 -- Keys, times and counts, no title or metadata. The purge's row locks need an UPDATE
 -- grant, on one column that no rule lets it change.
@@ -1484,6 +1539,8 @@ grant select (
     tenant_id, conversation_id, user_id, system_prompt_sha256, retention_class,
     last_seq, is_on_hold, created_at, updated_at
 ), update (archived_at), delete on convo.conversation to convo_maintainer;
+grant select (tenant_id, conversation_id), update (is_on_hold)
+on convo.conversation to convo_search;
 -- <<< sql/policies/conversation.sql
 
 -- >>> sql/policies/message.sql
@@ -1932,6 +1989,40 @@ revoke execute on function convo_private._audit(text, uuid, text) from public;
 grant execute on function convo_private._audit(text, uuid, text) to convo_service;
 -- <<< sql/functions/retention/_audit.sql
 
+-- >>> sql/functions/retention/_mark_hold.sql
+-- _mark_hold: sets or lifts a legal hold, and notes who and why.
+-- SECURITY DEFINER, so that no role can change a hold without a trace.
+-- out: whether there is such a conversation in the tenant of the context
+create function convo_private._mark_hold(
+    conversation_id uuid, is_on_hold boolean, reason text
+) returns boolean
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    update convo.conversation as c
+    set is_on_hold = _mark_hold.is_on_hold
+    where c.tenant_id = convo.current_tenant_id()
+        and c.conversation_id = _mark_hold.conversation_id;
+    if not found then
+        return false;
+    end if;
+    perform convo_private._audit(
+        case when _mark_hold.is_on_hold then 'hold' else 'release' end,
+        _mark_hold.conversation_id, _mark_hold.reason
+    );
+    return true;
+end
+$$;
+
+comment on function convo_private._mark_hold(uuid, boolean, text) is
+'Sets or lifts a legal hold in the context''s tenant, and notes who and why.';
+revoke execute on function convo_private._mark_hold(uuid, boolean, text) from public;
+grant execute on function convo_private._mark_hold(uuid, boolean, text)
+to convo_service;
+-- <<< sql/functions/retention/_mark_hold.sql
+
 set local role convo_owner;
 
 revoke create on schema convo_private from convo_search;
@@ -2112,6 +2203,10 @@ begin
         and not pg_has_role('convo_service', 'usage')
     then
         perform convo._fail('42501', '{"argument": "user_id"}');
+    elsif jsonb_typeof(create_conversation.metadata) <> 'object' then
+        perform convo._fail(
+            '22023', '{"argument": "metadata", "reason": "not an object"}'
+        );
     end if;
     insert into convo.conversation (
         tenant_id, conversation_id, user_id, title, retention_class, policy, metadata,
@@ -2254,7 +2349,9 @@ begin atomic
         where s.tenant_id = (select convo._require_tenant())
             and (list_conversations.include_archived or s.archived_at is null)
             and (
-                list_conversations.before_at is null
+                num_nonnulls(
+                    list_conversations.before_at, list_conversations.before_id
+                ) = 0
                 or s.updated_at < list_conversations.before_at
                 or s.updated_at = list_conversations.before_at
                 and s.conversation_id < list_conversations.before_id
@@ -2302,6 +2399,11 @@ declare
     new_sha256 bytea := old.system_prompt_sha256;
     result convo.conversation_record;
 begin
+    if jsonb_typeof(update_conversation.metadata) <> 'object' then
+        perform convo._fail(
+            '22023', '{"argument": "metadata", "reason": "not an object"}'
+        );
+    end if;
     if update_conversation.system_prompt is not null then
         new_sha256 := convo._store_prompt(
             old.user_id, update_conversation.system_prompt
@@ -2695,7 +2797,7 @@ begin
             -- Characters outside ASCII, taken out script by script, and what each adds.
             scripts constant text[] collate "C" := array[
                 E'[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+',  -- Chinese to Korean
-                E'[іїєґІЇЄҐ]+',                                 -- Ukrainian
+                E'[\u0456\u0457\u0454\u0491\u0406\u0407\u0404\u0490]+', -- Ukrainian
                 E'[\u0400-\u052f]+',                            -- Cyrillic
                 E'[\u0590-\u05ff\u0e00-\u0e7f]+',               -- Hebrew, Thai
                 -- Greek, Armenian, Arabic, India's scripts, Burmese, Georgian, Khmer
@@ -2746,6 +2848,25 @@ grant execute on function convo.estimate_tokens(text)
 to convo_app, convo_service, convo_reader, convo_maintainer;
 -- <<< sql/functions/message/estimate_tokens.sql
 
+-- >>> sql/functions/message/_is_blank.sql
+-- _is_blank: whether a text is null, empty or white space only, in any script.
+create function convo._is_blank(content text) returns boolean
+language sql immutable parallel safe
+return coalesce(
+    _is_blank.content !~ (
+        '[^\s\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f'
+        '\u3000]'
+    ),
+    true
+);
+
+comment on function convo._is_blank(text) is
+'Whether a text is null, empty or white space only.';
+revoke execute on function convo._is_blank(text) from public;
+grant execute on function convo._is_blank(text)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/message/_is_blank.sql
+
 -- >>> sql/functions/message/_message_record.sql
 -- _message_record: a row of table message as the functions give it.
 create function convo._message_record(message convo.message)
@@ -2787,17 +2908,17 @@ as $$
 declare
     cleaned text := _readable.payload::text;
 begin
-    if strpos(cleaned, '\u') > 0 then
-        cleaned := replace(cleaned, '\\', '\u005c');
-        cleaned := replace(cleaned, '\u0000', '\ufffd');
+    if strpos(cleaned, e'\\u') > 0 then
+        cleaned := replace(cleaned, e'\\\\', e'\\u005c');
+        cleaned := replace(cleaned, e'\\u0000', e'\\ufffd');
         cleaned := regexp_replace(
             cleaned,
-            '\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])', '\\ufffd', 'g'
+            e'\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F])', e'\\\\ufffd', 'g'
         );
         cleaned := regexp_replace(
             cleaned,
-            '(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}',
-            '\\ufffd', 'g'
+            e'(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2}',
+            e'\\\\ufffd', 'g'
         );
     end if;
     return cleaned::jsonb;
@@ -2808,7 +2929,7 @@ comment on function convo._readable(json) is
 'A payload as jsonb, with U+FFFD for what jsonb can''t hold.';
 revoke execute on function convo._readable(json) from public;
 grant execute on function convo._readable(json)
-to convo_app, convo_service, convo_reader;
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
 -- <<< sql/functions/message/_readable.sql
 
 -- >>> sql/functions/message/_url_media.sql
@@ -2831,7 +2952,9 @@ begin
             'data', substr(address, comma + 1)
         );
     end if;
-    return jsonb_build_object('url', _url_media.url);
+    return jsonb_build_object('url', case
+        when jsonb_typeof(_url_media.url) = 'string' then _url_media.url
+    end);
 end
 $$;
 
@@ -2997,7 +3120,7 @@ declare
 begin
     if item_type = 'message' then
         return convo._openai_content_parts(item -> 'content');
-    elsif item_type like '%\_call\_output' then
+    elsif item_type ~ '_call_output$' then
         part := jsonb_build_object(
             'kind', 'result',
             -- the output of the local shell has its call's id there
@@ -3172,7 +3295,7 @@ begin
     return coalesce(
         nullif(_gemini_member.object -> _gemini_member.name, 'null'),
         nullif(_gemini_member.object -> lower(
-            regexp_replace(_gemini_member.name, '([A-Z])', '_\1', 'g')
+            regexp_replace(_gemini_member.name, '([A-Z])', e'_\\1', 'g')
         ), 'null')
     );
 end
@@ -3296,7 +3419,9 @@ begin
                     end
                 )
                 when p.response is not null then convo._gemini_response(p.response)
-                when jsonb_typeof(p.part) = 'object' then '{"kind": "other"}'
+                when jsonb_typeof(p.part) = 'object'
+                    and jsonb_strip_nulls(p.part - 'thought') <> '{}'
+                    then '{"kind": "other"}'
                 else '{}'
             end)
             order by p.n
@@ -3423,7 +3548,7 @@ declare
     -- No calls: some providers write [] for it.
     calls constant jsonb := nullif(nullif(message -> 'tool_calls', 'null'), '[]');
     role constant text := message ->> 'role';
-    has_bad_part boolean;
+    part_reason text;
     has_bad_call boolean;
     reason text;
     parsed convo._parsed_message;
@@ -3431,12 +3556,8 @@ begin
     -- Sub-selects stand alone: within an expression each would start an executor, also
     -- where there is nothing to look at.
     if jsonb_typeof(content) = 'array' then
-        has_bad_part := exists (
-            select
-            from jsonb_array_elements(content) as p (part)
-            where jsonb_typeof(p.part -> 'type') is distinct from 'string'
-                or p.part ->> 'type' in ('text', 'refusal')
-                and jsonb_typeof(p.part -> (p.part ->> 'type')) is distinct from 'string'
+        part_reason := convo._parts_reason(
+            'user', convo._openai_content_parts(content)
         );
     end if;
     if jsonb_typeof(calls) = 'array' then
@@ -3471,7 +3592,7 @@ begin
         when jsonb_typeof(content) not in ('string', 'array')
             then 'content is neither a string nor an array'
         when content = '[]' then 'content is empty'
-        when has_bad_part then 'a content part is not valid'
+        when part_reason is not null then part_reason
         when jsonb_typeof(message -> 'refusal') not in ('string', 'null')
             then 'refusal is not a string'
         when role = 'tool' and (
@@ -3516,8 +3637,9 @@ begin
     end;
     parsed.tokens := coalesce(convo.estimate_tokens(parsed.content), 0)
         + convo._estimate_openai_parts(message);
-    parsed.is_empty := coalesce(parsed.content !~ '\S', true)
-        and coalesce(parsed.call_ids, parsed.result_ids) is null
+    parsed.is_empty := parsed.result_ids is not null
+        or parsed.call_ids is null
+        and convo._is_blank(parsed.content)
         and jsonb_path_exists(
             message, '$.content[*] ? (@.type != "text" && @.type != "refusal")'
         ) is not true;
@@ -3622,7 +3744,11 @@ begin
             ))
             when 'image' then case when p.part ->> 'detail' = 'low' then 85 else 765 end
         end), 0) as tokens,
-        bool_and(p.kind in ('text', 'reasoning')) is not false as is_only_text
+        bool_or(
+            not p.is_inner
+            and p.kind not in ('result', 'reasoning')
+            and (p.kind <> 'text' or not convo._is_blank(p.text))
+        ) is true as has_own
     into found
     from (
         select
@@ -3649,8 +3775,7 @@ begin
         + coalesce(convo.estimate_tokens(found.own_text), 0)
         + coalesce(convo.estimate_tokens(found.result_text), 0)
         + coalesce(convo.estimate_tokens(found.reasoning_text), 0);
-    parsed.is_empty := found.is_only_text
-        and coalesce(parsed.content !~ '\S', true);
+    parsed.is_empty := not found.has_own;
     return parsed;
 end
 $$;
@@ -3680,7 +3805,7 @@ declare
         when item ->> 'role' = 'developer' then 'system'
         when item_type = 'message' or item ->> 'role' in ('system', 'user', 'assistant')
             then item ->> 'role'
-        when item_type like '%\_call\_output' then 'tool'
+        when item_type ~ '_call_output$' then 'tool'
         else 'assistant'
     end;
     part_name constant text := case
@@ -3919,8 +4044,7 @@ begin
         perform convo._fail('22023', '{"argument": "messages", "reason": "missing"}');
     elsif (_read_messages.format = any (formats)) is not true then
         perform convo._fail('22023', jsonb_build_object(
-            'argument', 'format', 'value', _read_messages.format,
-            'allowed', formats
+            'argument', 'format', 'allowed', formats
         ));
     elsif json_typeof(batch) <> 'array' then
         batch := json_build_array(batch);
@@ -3936,6 +4060,8 @@ begin
         parsed := parsed || message;
     end loop;
     if cardinality(_read_messages.tokens) <> cardinality(parsed)
+        or array_ndims(_read_messages.tokens) > 1
+        or array_lower(_read_messages.tokens, 1) <> 1
         or 0 > any (_read_messages.tokens)
     then
         perform convo._fail('22023', jsonb_build_object(
@@ -4245,7 +4371,7 @@ as $$
 declare
     source constant json := _replace_responses_text.item;
     part_name constant text := case
-        when source ->> 'type' like '%\_output' then 'output' else 'content'
+        when source ->> 'type' ~ '_output$' then 'output' else 'content'
     end;
     old_value constant json := source -> part_name;
     text_types constant text[] := array['text', 'input_text', 'output_text', 'refusal'];
@@ -4661,6 +4787,10 @@ begin
         perform convo._fail('22023', '{"argument": "content", "reason": "missing"}');
     elsif append_message.tokens < 0 then
         perform convo._fail('22023', '{"argument": "tokens", "minimum": 0}');
+    elsif jsonb_typeof(append_message.metadata) <> 'object' then
+        perform convo._fail(
+            '22023', '{"argument": "metadata", "reason": "not an object"}'
+        );
     end if;
     if append_message.idempotency_key is not null then
         hash := sha256(convert_to(json_build_array(
@@ -4692,7 +4822,7 @@ begin
     values (
         conversation.tenant_id, conversation.conversation_id, conversation.last_seq,
         conversation.user_id, append_message.role, append_message.content, token_count,
-        append_message.tokens is null, append_message.content !~ '\S',
+        append_message.tokens is null, convo._is_blank(append_message.content),
         conversation.last_seq, nullif(append_message.model, ''),
         coalesce(append_message.metadata, '{}'), conversation.updated_at
     )
@@ -5030,7 +5160,7 @@ begin
         payload = new_payload,
         tokens = token_count,
         is_estimated = edit_message.tokens is null,
-        is_empty = coalesce(parsed.is_empty, edit_message.content !~ '\S'),
+        is_empty = coalesce(parsed.is_empty, convo._is_blank(edit_message.content)),
         revision = old.revision + 1,
         edited_at = clock_timestamp()
     where m.tenant_id = old.tenant_id
@@ -5149,7 +5279,8 @@ to convo_app, convo_service;
 
 -- >>> sql/functions/message/delete_messages.sql
 -- delete_messages: softly deletes everything from a message to the end.
--- For clearing a conversation (from 1) and for regenerating an answer.
+-- For clearing a conversation (from 1) and for regenerating an answer. A summary that
+-- covers any of it is no longer used.
 -- out: how many messages were deleted; those deleted before don't count
 -- errors: PC001, PC012, 22023
 -- locks: the conversation row, until the transaction ends
@@ -5193,6 +5324,9 @@ begin
             conversation.conversation_id, 0, -gone.messages, -gone.tokens,
             -gone.body_messages, -gone.body_tokens
         );
+        if delete_messages.from_seq <= conversation.summary_through_seq then
+            perform convo._rewind_summary(conversation, delete_messages.from_seq);
+        end if;
     end if;
     return gone.messages;
 end
@@ -5480,7 +5614,7 @@ exception when check_violation or not_null_violation then
         perform convo._fail('22023', jsonb_build_object(
             'argument', coalesce(
                 nullif(argument, ''),
-                regexp_replace(rule, '^context_policy_(.*)_check$', '\1')
+                regexp_replace(rule, '^context_policy_(.*)_check$', e'\\1')
             )
         ));
     end;
@@ -5554,8 +5688,7 @@ begin
         and _resolve_policy.name is not null
     then
         perform convo._fail('22023', jsonb_build_object(
-            'argument', 'policy', 'value', _resolve_policy.name,
-            'reason', 'there is no such policy'
+            'argument', 'policy', 'reason', 'there is no such policy'
         ));
     elsif policy.name is null then
         policy := row(
@@ -5586,7 +5719,7 @@ to convo_app, convo_service, convo_reader;
 -- _judge_group: which live messages of a group a provider would accept.
 -- A call needs a result, a result needs a call, and of two results for one call the
 -- first counts. Something that says nothing stays only beside something that does, as
--- reasoning beside its answer.
+-- reasoning beside its answer. What a user says beside a result stays in any case.
 -- in: the messages; whether calls may be open
 -- out: the messages in order of seq, with a reason where one is left out
 create function convo._judge_group(
@@ -5620,13 +5753,15 @@ begin
                 is_answering := true;
             end if;
         end loop;
-        if not is_answering then
+        if not is_answering and judged[n].is_empty then
             judged[n].reason := 'result without a call';
         end if;
     end loop;
     if cardinality(open_ids) > 0 and not _judge_group.may_be_open then
         for n in 1 .. cardinality(judged) loop
-            judged[n].reason := 'call without a result';
+            if judged[n].result_ids is null or judged[n].is_empty then
+                judged[n].reason := 'call without a result';
+            end if;
         end loop;
     end if;
     if not exists (
@@ -5799,8 +5934,9 @@ declare
         _context_window.covered_seq, window_budget, _context_window.is_explained
     );
     kept record;
+    newest_user convo._group_member;
     pinned_seq integer;
-    pinned_tokens integer;
+    pinned_tokens bigint := 0;
 begin
     select
         min(m.running_tokens) as newest_tokens,
@@ -5811,9 +5947,8 @@ begin
     from unnest(scanned) as m
     where m.reason is null;
 
-    if kept.first_user_group is null and (_context_window.policy).pin_last_user then
-        select m.seq, m.tokens + (_context_window.policy).message_overhead
-        into pinned_seq, pinned_tokens
+    if kept.first_user_group is null then
+        select m.seq, m.tokens into newest_user.seq, newest_user.tokens
         from convo.message as m
         where m.tenant_id = (_context_window.conversation).tenant_id
             and m.conversation_id = (_context_window.conversation).conversation_id
@@ -5823,7 +5958,10 @@ begin
             and not m.is_empty
         order by m.seq desc
         limit 1;
-        if found then
+        if found and (_context_window.policy).pin_last_user then
+            pinned_seq := newest_user.seq;
+            pinned_tokens := newest_user.tokens::bigint
+                + (_context_window.policy).message_overhead;
             available := available - pinned_tokens;
             window_budget := convo._stepped_budget(
                 _context_window.body_tokens, available, step
@@ -5838,12 +5976,29 @@ begin
     then
         perform convo._fail('PC020', jsonb_build_object(
             'conversation_id', (_context_window.conversation).conversation_id,
-            'needed', _context_window.fixed_tokens + coalesce(pinned_tokens, 0)
-                + coalesce(
-                    case when is_whole then kept.tokens else kept.newest_tokens end, 0
+            'needed', _context_window.fixed_tokens + greatest(
+                pinned_tokens + case
+                    when is_whole then kept.tokens else kept.newest_tokens
+                end,
+                -- all that came since a user message that isn't pinned
+                (
+                    select sum(
+                        m.tokens::bigint + (_context_window.policy).message_overhead
+                    )
+                    from convo.message as m
+                    where m.tenant_id = (_context_window.conversation).tenant_id
+                        and m.conversation_id
+                            = (_context_window.conversation).conversation_id
+                        and m.group_seq >= newest_user.seq
+                        and m.deleted_at is null
+                        and m.role <> 'system'
+                        and pinned_seq is null
                 ),
+                pinned_tokens
+            ),
             'available', (_context_window.policy).token_budget,
-            'has_user_message', coalesce(kept.first_user_group, pinned_seq) is not null
+            'has_user_message',
+            kept.first_user_group is not null or newest_user.seq is not null
         ));
     end if;
 
@@ -5976,6 +6131,7 @@ declare
     tenant constant text := convo._require_tenant();
     conversation convo.conversation;
     rule convo.policy_record;
+    overhead bigint;
     fixed convo._context_item[];
     fixed_tokens bigint;
     body_tokens bigint;
@@ -5994,6 +6150,7 @@ begin
     rule := convo._resolve_policy(
         conversation, _context_items.policy, _context_items.token_budget
     );
+    overhead := rule.message_overhead;
     if rule.strategy in ('summary', 'hybrid') then
         covered_seq := conversation.summary_through_seq;
     end if;
@@ -6003,18 +6160,15 @@ begin
         from convo._fixed_items(conversation, rule.summary_placement, covered_seq) as i
     );
     select
-        coalesce(
-            sum(i.tokens + rule.message_overhead) filter (where i.reason is null), 0
-        ),
+        coalesce(sum(i.tokens + overhead) filter (where i.reason is null), 0),
         conversation.token_total
             - coalesce(sum(i.tokens) filter (where i.section = 2), 0)
-            + rule.message_overhead
+            + overhead
             * (conversation.message_count - count(*) filter (where i.section = 2))
     into fixed_tokens, body_tokens
     from unnest(fixed) as i;
     if covered_seq > 0 then
-        body_tokens := conversation.body_tokens
-            + rule.message_overhead * conversation.body_count;
+        body_tokens := conversation.body_tokens + overhead * conversation.body_count;
     end if;
 
     -- Not within the query below: joined to no message it might not be called at all.
@@ -6167,30 +6321,25 @@ to convo_app, convo_service, convo_reader;
 -- >>> sql/functions/render/_hide_escapes.sql
 -- _hide_escapes: JSON text that the functions of json can take apart.
 -- They fail on \u0000 and on half surrogate pairs, so what begins an escape is hidden
--- behind characters that occur nowhere; but for the escapes of ASCII, with which the
--- name of a member can be written.
--- in: the text, and another one that those characters mustn't occur in
--- out: the text, and the two characters, for _show_escapes
+-- behind marks that occur nowhere; but for the escapes of ASCII, with which the name of
+-- a member can be written.
+-- in: the text, and another one that the marks mustn't occur in
+-- out: the text, and the two marks, for _show_escapes
 create function convo._hide_escapes(raw text, other text default '') returns text[]
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    marks text[] := array['', ''];
+    -- no text holds its own hash
+    mark constant text := chr(57344) || md5(_hide_escapes.raw || _hide_escapes.other);
+    marks constant text[] := array[mark || 'a', mark || 'b'];
 begin
-    if strpos(_hide_escapes.raw, '\') = 0 then
+    if strpos(_hide_escapes.raw, e'\\') = 0 then
         return array[_hide_escapes.raw] || marks;
     end if;
-    marks := array(
-        select chr(c.n)
-        from generate_series(57344, 63743) as c (n) -- private use
-        where strpos(_hide_escapes.raw, chr(c.n)) = 0
-            and strpos(_hide_escapes.other, chr(c.n)) = 0
-        limit 2
-    );
     return array[regexp_replace(
-        replace(_hide_escapes.raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
+        replace(_hide_escapes.raw, e'\\\\', marks[1]), e'\\\\u(?!00[2-7])', marks[2], 'g'
     )] || marks;
 end
 $$;
@@ -6277,25 +6426,6 @@ revoke execute on function convo._set_raw(text, text, text) from public;
 grant execute on function convo._set_raw(text, text, text)
 to convo_app, convo_service, convo_reader;
 -- <<< sql/functions/render/_set_raw.sql
-
--- >>> sql/functions/render/_is_blank.sql
--- _is_blank: whether a text is null, empty or white space only, in any script.
-create function convo._is_blank(content text) returns boolean
-language sql immutable parallel safe
-return coalesce(
-    _is_blank.content !~ (
-        '[^\s\u001c-\u001f\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f'
-        '\u3000]'
-    ),
-    true
-);
-
-comment on function convo._is_blank(text) is
-'Whether a text is null, empty or white space only.';
-revoke execute on function convo._is_blank(text) from public;
-grant execute on function convo._is_blank(text)
-to convo_app, convo_service, convo_reader;
--- <<< sql/functions/render/_is_blank.sql
 
 -- >>> sql/functions/render/_payload_parts.sql
 -- _payload_parts: a message of any format as parts, see _openai_parts.
@@ -6533,6 +6663,22 @@ from public;
 grant execute on function convo._call_id(convo._render_block, text, text[])
 to convo_app, convo_service, convo_reader;
 -- <<< sql/functions/render/_call_id.sql
+
+-- >>> sql/functions/render/_call_name.sql
+-- _call_name: the name of another maker's call, as OpenAI and Anthropic take it.
+-- They refuse what Gemini allows: dots, colons, more than 64 characters.
+create function convo._call_name(call jsonb) returns json
+language sql immutable parallel safe
+return to_json(left(
+    regexp_replace(_call_name.call ->> 'name', '[^a-zA-Z0-9_-]', '_', 'g'), 64
+));
+
+comment on function convo._call_name(jsonb) is
+'The name of another maker''s call, as OpenAI and Anthropic take it.';
+revoke execute on function convo._call_name(jsonb) from public;
+grant execute on function convo._call_name(jsonb)
+to convo_app, convo_service, convo_reader;
+-- <<< sql/functions/render/_call_name.sql
 
 -- >>> sql/functions/render/_answer_call.sql
 -- _answer_call: a result that knows its call.
@@ -6849,11 +6995,13 @@ begin
             case
                 when b.content ? 'input' then format(
                     '{"id":%s,"type":"custom","custom":{"name":%s,"input":%s}}',
-                    to_json(b.call_id), b.content -> 'name', b.content -> 'input'
+                    to_json(b.call_id), convo._call_name(b.content),
+                    b.content -> 'input'
                 )
                 else format(
                     '{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}',
-                    to_json(b.call_id), b.content -> 'name', b.content -> 'arguments'
+                    to_json(b.call_id), convo._call_name(b.content),
+                    b.content -> 'arguments'
                 )
             end,
             ','
@@ -6984,7 +7132,7 @@ begin
                 when is_custom then 'custom_tool_call' else 'function_call'
             end,
             'call_id', block.call_id,
-            'name', block.call ->> 'name',
+            'name', convo._call_name(block.call),
             case when is_custom then 'input' else 'arguments' end,
             coalesce(block.call ->> 'input', block.call ->> 'arguments')
         )::text;
@@ -7130,7 +7278,7 @@ begin
     if (_anthropic_block.block).kind = 'call' then
         return format(
             '{"type":"tool_use","id":%s,"name":%s,"input":%s}',
-            id, part -> 'name', convo._arguments_object(part)
+            id, convo._call_name(part), convo._arguments_object(part)
         );
     elsif (_anthropic_block.block).kind = 'result' then
         select string_agg(convo._anthropic_content(p.part), ',' order by p.n)
@@ -7166,7 +7314,7 @@ declare
     result convo._render_block[] := _trim_anthropic.blocks;
     last constant convo._render_block := result[cardinality(result)];
     trimmed constant text := regexp_replace(
-        case when last.kind = 'text' then last.content ->> 'text' end, '\s+$', ''
+        case when last.kind = 'text' then last.content ->> 'text' end, e'\\s+$', ''
     );
 begin
     if last.role = 'assistant' and trimmed <> last.content ->> 'text' then
@@ -7439,7 +7587,7 @@ begin
         )
     then
         perform convo._fail('22023', jsonb_build_object(
-            'argument', 'format', 'value', render_context.format,
+            'argument', 'format',
             'allowed', array['openai', 'openai_responses', 'anthropic', 'gemini']
         ));
     end if;
@@ -7505,6 +7653,51 @@ revoke execute on function convo._newest_user_seq(convo.conversation) from publi
 grant execute on function convo._newest_user_seq(convo.conversation)
 to convo_app, convo_service, convo_reader;
 -- <<< sql/functions/summary/_newest_user_seq.sql
+
+-- >>> sql/functions/summary/_rewind_summary.sql
+-- _rewind_summary: goes back to the newest summary of what is before a message.
+-- When everything from there on was deleted, a summary of it must not tell it.
+-- in: the conversation, locked; the first message that was deleted
+create function convo._rewind_summary(
+    conversation convo.conversation, from_seq integer
+) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    covered_seq integer;
+begin
+    select coalesce(max(s.through_seq), 0) into covered_seq
+    from convo.summary as s
+    where s.tenant_id = (_rewind_summary.conversation).tenant_id
+        and s.conversation_id = (_rewind_summary.conversation).conversation_id
+        and s.through_seq < _rewind_summary.from_seq;
+    update convo.conversation as c
+    set summary_through_seq = covered_seq,
+        body_count = b.messages,
+        body_tokens = b.tokens
+    from (
+        select count(*) as messages, coalesce(sum(m.tokens), 0) as tokens
+        from convo.message as m
+        where m.tenant_id = (_rewind_summary.conversation).tenant_id
+            and m.conversation_id = (_rewind_summary.conversation).conversation_id
+            and m.group_seq > covered_seq
+            and m.deleted_at is null
+            and m.role <> 'system'
+    ) as b
+    where c.tenant_id = (_rewind_summary.conversation).tenant_id
+        and c.conversation_id = (_rewind_summary.conversation).conversation_id;
+end
+$$;
+
+comment on function convo._rewind_summary(convo.conversation, integer) is
+'Goes back to the newest summary of what is before a message.';
+revoke execute on function convo._rewind_summary(convo.conversation, integer)
+from public;
+grant execute on function convo._rewind_summary(convo.conversation, integer)
+to convo_app, convo_service;
+-- <<< sql/functions/summary/_rewind_summary.sql
 
 -- >>> sql/functions/summary/_has_open_call.sql
 -- _has_open_call: whether a call that no summary covers yet waits for its result.
@@ -7585,12 +7778,19 @@ begin
         ));
     end if;
     reason := case
-        when coalesce(save_summary.content !~ '\S', true) then 'content is empty'
+        when convo._is_blank(save_summary.content) then 'content is empty'
         when save_summary.tokens < 0 then 'tokens is negative'
         when save_summary.through_seq is null
             or save_summary.through_seq <= conversation.summary_through_seq
             or save_summary.through_seq > conversation.last_seq
             then 'through_seq is not after the last summary'
+        when exists (
+            select
+            from convo.summary as s
+            where s.tenant_id = conversation.tenant_id
+                and s.conversation_id = conversation.conversation_id
+                and s.through_seq = save_summary.through_seq
+        ) then 'an earlier summary ends there'
         when save_summary.through_seq >= convo._newest_user_seq(conversation)
             then 'the newest user message would be covered'
         when convo._has_open_call(conversation, save_summary.through_seq)
@@ -7665,10 +7865,6 @@ begin
         perform convo._fail('22023', jsonb_build_object(
             'argument', 'retention_class', 'minimum_length', 1, 'maximum_length', 63
         ));
-    elsif set_retention.max_age not between interval '0' and interval '1000 years' then
-        perform convo._fail('22023', jsonb_build_object(
-            'argument', 'max_age', 'minimum', 0, 'maximum', '1000 years'
-        ));
     elsif set_retention.basis is null
         or set_retention.basis not in ('activity', 'creation')
     then
@@ -7693,6 +7889,10 @@ begin
             action = excluded.action
     returning r.retention_class, r.max_age, r.basis, r.action into result;
     return result;
+exception when check_violation then
+    perform convo._fail('22023', jsonb_build_object(
+        'argument', 'max_age', 'minimum', 0, 'maximum', '1000 years'
+    ));
 end
 $$;
 
@@ -7722,17 +7922,12 @@ begin
             'argument', 'reason', 'minimum_length', 1, 'maximum_length', 1000
         ));
     end if;
-    update convo.conversation as c
-    set is_on_hold = _set_hold.is_on_hold
-    where c.tenant_id = convo._require_tenant()
-        and c.conversation_id = _set_hold.conversation_id;
-    if not found then
+    perform convo._require_tenant();
+    if not convo_private._mark_hold(
+        _set_hold.conversation_id, _set_hold.is_on_hold, _set_hold.reason
+    ) then
         perform convo._fail_not_found(_set_hold.conversation_id);
     end if;
-    perform convo_private._audit(
-        case when _set_hold.is_on_hold then 'hold' else 'release' end,
-        _set_hold.conversation_id, _set_hold.reason
-    );
     select r.* into result from convo.get_conversation(_set_hold.conversation_id) as r;
     return result;
 end
@@ -7849,7 +8044,10 @@ declare
     result convo.purge_record;
 begin
     result.started_at := clock_timestamp();
-    result.is_dry_run := coalesce(purge.is_dry_run, false);
+    result.is_dry_run := purge.is_dry_run;
+    if result.is_dry_run is null then
+        perform convo._fail('22023', '{"argument": "is_dry_run", "reason": "missing"}');
+    end if;
     select count(*) into result.held
     from convo._due_conversations(true, null);
 

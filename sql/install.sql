@@ -35,6 +35,7 @@
 \ir tables/purge_run.sql
 \ir tables/audit.sql
 
+\ir functions/identity/_claim.sql
 \ir functions/identity/current_tenant_id.sql
 \ir functions/identity/current_user_id.sql
 \ir functions/identity/_require_tenant.sql
@@ -59,6 +60,7 @@ grant create on schema convo_private to convo_search;
 set local role convo_search;
 \ir functions/conversation/_has_tombstone.sql
 \ir functions/retention/_audit.sql
+\ir functions/retention/_mark_hold.sql
 set local role convo_owner;
 revoke create on schema convo_private from convo_search;
 
@@ -77,6 +79,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/conversation/transfer_conversation.sql
 
 \ir functions/message/estimate_tokens.sql
+\ir functions/message/_is_blank.sql
 \ir functions/message/_message_record.sql
 \ir functions/message/_readable.sql
 \ir functions/message/_url_media.sql
@@ -142,12 +145,12 @@ revoke create on schema convo_private from convo_search;
 \ir functions/render/_show_escapes.sql
 \ir functions/render/_raw_parts.sql
 \ir functions/render/_set_raw.sql
-\ir functions/render/_is_blank.sql
 \ir functions/render/_payload_parts.sql
 \ir functions/render/_carried_part.sql
 \ir functions/render/_is_sent.sql
 \ir functions/render/_item_blocks.sql
 \ir functions/render/_call_id.sql
+\ir functions/render/_call_name.sql
 \ir functions/render/_answer_call.sql
 \ir functions/render/_pair_blocks.sql
 \ir functions/render/_render_blocks.sql
@@ -171,6 +174,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/render/render_context.sql
 
 \ir functions/summary/_newest_user_seq.sql
+\ir functions/summary/_rewind_summary.sql
 \ir functions/summary/_has_open_call.sql
 \ir functions/summary/save_summary.sql
 

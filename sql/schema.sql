@@ -1,4 +1,17 @@
 -- schema: the two schemas, and the rule that nothing is for PUBLIC.
+do $encoding$
+begin
+    if current_setting('server_encoding') <> 'UTF8' then
+        raise feature_not_supported using
+            message = 'the database is not in UTF8',
+            detail = json_build_object(
+                'encoding', current_setting('server_encoding')
+            )::text,
+            hint = 'Create a database with encoding UTF8 for it.';
+    end if;
+end
+$encoding$;
+
 create schema convo authorization convo_owner;
 create schema convo_private authorization convo_owner;
 

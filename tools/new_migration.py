@@ -29,6 +29,7 @@ HEADER = """\
 GUARD = """\
 set local lock_timeout = '5s';
 set local convo.migration = '{name}';
+set local standard_conforming_strings = on;
 
 -- Outside a transaction the line above had no effect. Then the guard below fails, and
 -- nothing after it may change anything, even where a client goes on after an error.

@@ -164,9 +164,14 @@ def _applied(conn: psycopg.Connection[Any]) -> dict[int, MigrationStatus]:
         ).fetchone()
         if ledger is None:
             return {}
-        # Only its owner reads the ledger, and a member may not inherit from it.
-        owner = sql.Identifier(ledger[0])
-        cursor.execute(sql.SQL("set local role {}").format(owner))
+        # An installer is a member of the owner, but may not inherit from it.
+        (may_read,) = cursor.execute(
+            "select has_schema_privilege('convo', 'usage')"
+            " and has_table_privilege('convo.schema_migration', 'select')"
+        ).fetchone() or (False,)
+        if not may_read:
+            owner = sql.Identifier(ledger[0])
+            cursor.execute(sql.SQL("set local role {}").format(owner))
         rows = cursor.execute(
             "select version, name, applied_at, applied_by"
             " from convo.schema_migration where track = 'core'"

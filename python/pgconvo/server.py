@@ -208,7 +208,9 @@ def start_kept() -> Server:
         else:
             _initdb(server, {})
         state = {"bindir": str(bindir), "port": port}
-        (root / "state.json").write_text(json.dumps(state))
+        draft = root / "state.json.new"
+        draft.write_text(json.dumps(state))
+        draft.replace(root / "state.json")
         server.start()
         return server
 
@@ -321,9 +323,10 @@ def _check_major(server: Server) -> None:
 def _remembered(root: Path) -> Server | None:
     try:
         state = json.loads((root / "state.json").read_text())
-    except OSError:
-        return None
-    return Server(Path(state["bindir"]), root / "data", state["port"], _unprivileged())
+        bindir, port = Path(state["bindir"]), int(state["port"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # there is none, or it is damaged: the next start writes it anew
+    return Server(bindir, root / "data", port, _unprivileged())
 
 
 @contextlib.contextmanager

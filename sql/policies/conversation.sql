@@ -93,6 +93,19 @@ for delete to convo_maintainer using (
 comment on policy conversation_purge_delete on convo.conversation is
 'The purge deletes what is due and not held.';
 
+create policy conversation_search_select on convo.conversation
+for select to convo_search
+using (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_search_select on convo.conversation is
+'convo_private._mark_hold finds it.';
+
+create policy conversation_search_update on convo.conversation
+for update to convo_search
+using (tenant_id = (select convo.current_tenant_id()))
+with check (tenant_id = (select convo.current_tenant_id()));
+comment on policy conversation_search_update on convo.conversation is
+'convo_private._mark_hold holds and releases, and nobody else does.';
+
 grant select, delete on convo.conversation to convo_app, convo_service;
 grant insert (
     tenant_id, conversation_id, user_id, title, system_prompt_sha256, retention_class,
@@ -105,7 +118,7 @@ grant update (
     token_total, body_count, body_tokens, summary_through_seq, metadata, updated_at,
     archived_at
 ) on convo.conversation to convo_app, convo_service;
-grant update (user_id, is_on_hold) on convo.conversation to convo_service;
+grant update (user_id) on convo.conversation to convo_service;
 grant select on convo.conversation to convo_reader, convo_backup;
 -- Keys, times and counts, no title or metadata. The purge's row locks need an UPDATE
 -- grant, on one column that no rule lets it change.
@@ -113,3 +126,5 @@ grant select (
     tenant_id, conversation_id, user_id, system_prompt_sha256, retention_class,
     last_seq, is_on_hold, created_at, updated_at
 ), update (archived_at), delete on convo.conversation to convo_maintainer;
+grant select (tenant_id, conversation_id), update (is_on_hold)
+on convo.conversation to convo_search;

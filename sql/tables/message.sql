@@ -86,7 +86,7 @@ comment on column convo.message.format is 'The provider format of the payload.';
 comment on column convo.message.tokens is 'Tokens, given or estimated.';
 comment on column convo.message.is_estimated is 'Whether tokens is an estimate.';
 comment on column convo.message.is_empty is
-'Whether it says nothing: no text but white space, no call, result or media.';
+'Whether it says nothing beside results: no text but white space, no call or media.';
 comment on column convo.message.group_seq is
 'The seq of the first message that it must stand together with, else its own.';
 comment on column convo.message.revision is '1, and one more with each edit.';

@@ -176,9 +176,11 @@ def context(conversation: Conversation, policy: Policy) -> list[Item]:
         or cost(pinned, *must) > room
         or (policy.start_on_user and not places)
     ):
-        raise NoRoom(
-            fixed_cost + cost(pinned, *must), policy.token_budget, bool(places)
-        )
+        needed = cost(pinned, *must)
+        if users and not places:  # all that came since a user message
+            since = [m for m in messages if m.group_seq >= users[-1].seq]
+            needed = max(needed, cost(since))
+        raise NoRoom(fixed_cost + needed, policy.token_budget, bool(users))
     if policy.start_on_user:
         kept = kept[places[0] :]
     return [*fixed, *(("message", m.seq, m.role, m.tokens) for m in kept)]

@@ -717,3 +717,16 @@ def test_needs_a_context(unknown, conversation_id, fails):
 def test_is_not_for_readers(reader, conversation_id):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         reader.append(conversation_id, USER)
+
+
+@pytest.mark.parametrize("tokens", ["{{1}}", "[0:0]={7}", "[5:5]={7}", "{1,2}", "{-1}"])
+def test_tokens_of_another_shape_are_refused(ann, conversation_id, fails, tokens):
+    with fails("22023", argument="tokens"):
+        ann.append(conversation_id, {"role": "user", "content": "x"}, tokens=tokens)
+
+
+@pytest.mark.parametrize("image", ["5", "null", "{}", '{"url": 5}', '{"url": ""}'])
+def test_an_image_without_an_address_is_refused(ann, conversation_id, fails, image):
+    part = '{"type": "image_url", "image_url": ' + image + "}"
+    with fails("PC050", index=0):
+        ann.append(conversation_id, '{"role": "user", "content": [' + part + "]}")

@@ -218,8 +218,6 @@ def test_is_for_writers_alone(as_role, login):
         {"title": "x" * 1001},
         {"policy": "x" * 64},
         {"retention_class": "x" * 64},
-        {"metadata": "[]"},
-        {"metadata": '"text"'},
     ],
 )
 def test_what_does_not_fit_is_refused(ann, arguments):
@@ -242,3 +240,9 @@ def test_a_nul_in_metadata_has_postgres_own_code(ann):
 )
 def test_a_title_comes_back_as_it_was(ann, title):
     assert ann.get(ann.create(title=title))["title"] == title
+
+
+@pytest.mark.parametrize("metadata", ["[]", "1", '"text"', "null"])
+def test_metadata_that_is_no_object_is_refused(ann, fails, metadata):
+    with fails("22023", argument="metadata", reason="not an object"):
+        ann.create(metadata=metadata)

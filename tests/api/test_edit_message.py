@@ -304,7 +304,14 @@ VALUES = st.recursive(
 )
 PARTS = st.fixed_dictionaries(
     {"type": st.just("text"), "text": st.text(max_size=10)}
-) | (st.fixed_dictionaries({"type": st.just("image_url"), "image_url": VALUES}))
+) | (
+    st.fixed_dictionaries(
+        {
+            "type": st.just("image_url"),
+            "image_url": st.fixed_dictionaries({"url": st.just("x:y"), "more": VALUES}),
+        }
+    )
+)
 CONTENTS = st.text(max_size=20) | st.lists(PARTS, min_size=1, max_size=4).filter(
     lambda parts: any(part["type"] == "text" for part in parts)
 )

@@ -157,7 +157,7 @@ def test_without_pin_a_start_on_user_needs_one_in_the_window(
     append(USER, ASSISTANT, ASSISTANT)
     policy(token_budget=20, pin_last_user=False)
 
-    with fails("PC020", needed=10, available=20, has_user_message=False):
+    with fails("PC020", needed=30, available=20, has_user_message=True):
         ann.context(conversation_id, policy="mine")
 
 

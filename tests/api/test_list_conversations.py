@@ -149,3 +149,8 @@ def test_the_tenants_service_and_reader_list_all_users(request, role, ben, ids):
 def test_needs_a_context(unknown, fails, ids):
     with fails("PC030"):
         listed(unknown)
+
+
+def test_an_id_without_a_time_gives_no_page(ann):
+    """Not the first one again, which a loop would never leave."""
+    assert ann.rows("list_conversations", before_id=ann.create()) == []

@@ -238,11 +238,9 @@ def test_a_dry_run_counts_one_batch(maintainer, rule, old):
     assert row["conversations"] == 2
 
 
-def test_null_is_no_dry_run(maintainer, rule, old):
-    old()
-    rule()
-
-    assert maintainer.row("purge", is_dry_run=None)["is_dry_run"] is False
+def test_null_is_neither_a_run_nor_a_dry_run(maintainer, fails):
+    with fails("22023", argument="is_dry_run"):
+        maintainer.row("purge", is_dry_run=None)
 
 
 def test_a_batch_is_as_large_as_said_and_takes_the_oldest(maintainer, ann, rule, age):

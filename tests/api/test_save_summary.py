@@ -73,7 +73,7 @@ def test_counters_follow_changes_of_what_is_covered(ann, db, three):
     ann.row("restore_message", **place)
     assert counters(db, three) == (2, 1, 4, 3, 106)
     ann.value("delete_messages", conversation_id=three)
-    assert counters(db, three) == (2, 0, 0, 0, 0)
+    assert counters(db, three) == (0, 0, 0, 0, 0)
 
 
 def test_what_was_deleted_or_is_a_system_message_is_not_counted(ann, db, three):
@@ -244,3 +244,34 @@ def test_a_fork_takes_the_summaries_that_end_in_it(ann, db, three):
             "select max(through_seq) from convo.summary where conversation_id = %s",
             [fork],
         ).fetchone() == (expected[0],)
+
+
+def test_what_was_cleared_is_told_by_no_summary(ann, three):
+    ann.summarise(three, 2)
+    ann.value("delete_messages", conversation_id=three)
+    ann.say(three, 1)
+
+    kinds = [item["kind"] for item in ann.context(three)]
+
+    assert kinds == ["message"]
+
+
+def test_clearing_the_end_goes_back_to_the_summary_before(ann, db, three):
+    ann.say(three, 8, 16)
+    ann.summarise(three, 1, tokens=5)
+    ann.summarise(three, 4, previous=1, tokens=6)
+    ann.value("delete_messages", conversation_id=three, from_seq=3)
+
+    assert counters(db, three) == (1, 1, 2, 2, 3)
+    assert [i["tokens"] for i in ann.context(three) if i["kind"] == "summary"] == [6, 5]
+
+
+def test_where_an_earlier_summary_ended_no_other_can(ann, three, fails):
+    ann.say(three, 8)
+    ann.summarise(three, 3)
+    ann.value("delete_messages", conversation_id=three, from_seq=3)
+    ann.row("restore_message", conversation_id=three, seq=3)
+    ann.say(three, 8)
+
+    with fails("22023", reason="an earlier summary ends there"):
+        ann.summarise(three, 3)

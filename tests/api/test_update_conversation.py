@@ -93,7 +93,6 @@ def test_the_service_changes_it_for_its_owner(service, ann, full):
     "arguments",
     [
         {"title": "x" * 1001},
-        {"metadata": "[]"},
         {"policy": "x" * 64},
         {"retention_class": "x" * 64},
     ],
@@ -131,3 +130,9 @@ def test_outsiders_find_nothing_and_change_nothing(outsider, ann, full, fails):
 def test_needs_a_context(unknown, full, fails):
     with fails("PC030"):
         update(unknown, full, title="new")
+
+
+@pytest.mark.parametrize("metadata", ["[]", "1", '"text"', "null"])
+def test_metadata_that_is_no_object_is_refused(ann, full, fails, metadata):
+    with fails("22023", argument="metadata", reason="not an object"):
+        update(ann, full, metadata=metadata)

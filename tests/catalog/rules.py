@@ -315,7 +315,7 @@ def no_truncate_references_or_trigger(conn: Connection) -> list[str]:
 
 @rule
 def keys_and_holds_are_not_updatable(conn: Connection) -> list[str]:
-    """Nobody moves a row to a tenant; only service changes its owner, or a hold."""
+    """Nobody moves a row to a tenant; service changes its owner, a definer a hold."""
     return lines(
         conn,
         f"""
@@ -331,11 +331,34 @@ def keys_and_holds_are_not_updatable(conn: Connection) -> list[str]:
                 )
                 -- a row lock needs a column; it is the one that matters least
                 and not (g.name = 'convo.prompt' and g.column_name = 'created_at')
-                or g.column_name in ('user_id', 'is_on_hold')
+                or g.column_name = 'user_id'
                 and g.grantee <> 'convo_service'::regrole
+                or g.column_name = 'is_on_hold'
+                and g.grantee <> 'convo_search'::regrole
             )
         """,
     )
+
+
+@rule
+def literals_mean_the_same_in_any_session(conn: Connection) -> list[str]:
+    """A body is parsed with the caller's standard_conforming_strings."""
+    bodies = conn.execute(
+        f"""
+        select p.oid::regproc::text, p.prosrc
+        from pg_proc as p
+        inner join pg_language as l on l.oid = p.prolang
+        where p.pronamespace in {SCHEMAS} and l.lanname = 'plpgsql'
+        """
+    ).fetchall()
+    token = re.compile(r"--[^\n]*|([eE]?)'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+    return [
+        name
+        for name, body in bodies
+        if any(
+            "\\" in (found[2] or "") and not found[1] for found in token.finditer(body)
+        )
+    ]
 
 
 @rule

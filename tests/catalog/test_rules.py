@@ -12,6 +12,12 @@ UNFENCED_TABLE = "create table convo.extra (tenant_id text not null, note text)"
 OWN = "set local role convo_owner;"
 # What is wrong in one object, and how each rule that sees it says so.
 BREAKS = [
+    (
+        "literals_mean_the_same_in_any_session",
+        "create function convo.f() returns text language plpgsql as"
+        " $$ begin return replace('a', '\\', e'\\b'); end $$",
+        "convo.f",
+    ),
     ("row_security_is_on_and_forced", UNFENCED_TABLE, "convo.extra"),
     (
         "row_security_is_on_and_forced",

@@ -333,3 +333,89 @@ def test_a_summary_comes_first(chat):
         "two",
         "two!",
     ]
+
+
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_what_a_user_says_beside_the_results_stays_when_a_call_is_open(chat, format):
+    chat.append(format, user(format, "q"))
+    chat.append(format, *assistant(format, "", CALLS))
+    chat.append(format, *results(format, ANSWERS[:1], "STOP, do X instead"))
+    for target in FORMATS:
+        rendered = chat.render(target)
+        assert PROBLEMS[target](rendered) == []
+        heard = said(target, rendered)
+        assert heard.texts == [("user", "q"), ("user", "STOP, do X instead")]
+        assert heard.calls == []
+
+
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_what_a_user_says_beside_a_result_stays_without_the_call(chat, format):
+    chat.append(format, user(format, "q"))
+    chat.append(format, *assistant(format, "", CALLS[:1]))
+    chat.append(format, *results(format, ANSWERS[:1], "also do X"))
+    chat.on("delete_message", seq=2)
+    for target in FORMATS:
+        heard = said(target, chat.render(target))
+        assert heard.texts == [("user", "q"), ("user", "also do X")]
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\u0085", " \n", ""])
+def test_a_blank_message_is_no_turn(chat, blank):
+    chat.say("user", "real question")
+    chat.say("assistant", "answer")
+    chat.say("user", blank)
+    for target in FORMATS:
+        assert said(target, chat.render(target)).texts == [
+            ("user", "real question"),
+            ("assistant", "answer"),
+        ]
+
+
+@pytest.mark.parametrize("target", ["openai", "openai_responses", "anthropic"])
+def test_a_name_that_gemini_alone_allows_is_made_to_fit(chat, target):
+    chat.append("gemini", user("gemini", "q"))
+    call = ("a", "maps.find:near" + "r" * 80, "{}")
+    chat.append("gemini", *assistant("gemini", "", [call]))
+    chat.append("gemini", *results("gemini", [("a", call[1], "one", False)]))
+    ((name, _, result),) = said(target, chat.render(target)).calls
+    assert name == "maps_find_near" + "r" * 50
+    assert result == "one"
+
+
+def test_a_message_with_every_private_character_is_rendered_and_edited(chat):
+    text = "".join(map(chr, range(0xE000, 0xF900))) + " \n line \x00"
+    message = json.dumps({"role": "user", "content": text}, ensure_ascii=False)
+    message = message.replace("\x00", "\\u0000")
+    chat.append("openai", message)
+    chat.append("openai", {"role": "assistant", "content": "b\nc"})
+    assert message in chat.text("openai", token_budget=10**6)
+    assert len(chat.render("anthropic", token_budget=10**6)["messages"]) == 2
+    chat.on("edit_message", seq=2, content=text.replace("\x00", ""))
+    edited = chat.render("openai", token_budget=10**6)[1]
+    assert edited["content"] == text.replace("\x00", "")
+
+
+def test_the_string_setting_of_a_session_changes_nothing(chat):
+    chat.conn.execute("set standard_conforming_strings = off")
+    chat.say("user", "hello")
+    chat.append("openai", '{"role": "assistant", "content": "a\\n\\u0000 b"}')
+    chat.on("edit_message", seq=1, content="hello again")
+    assert chat.text("openai") == (
+        '[{"role":"user","content":"hello again"},'
+        '{"role": "assistant", "content": "a\\n\\u0000 b"}]'
+    )
+
+
+def test_budgets_beyond_an_integer_are_no_error(chat, connect):
+    service = connect("test_service", "acme")
+    service.execute("select convo.set_policy('dear', message_overhead => 1000)")
+    chat.conn.execute(
+        "select convo.append_message(%s, 'system', 's', 2147483647)", (chat.id,)
+    )
+    chat.conn.execute(
+        "select convo.append_message(%s, 'user', 'u', 2147483647)", (chat.id,)
+    )
+    tool_turn(chat, "openai")
+    with pytest.raises(psycopg.Error) as caught:
+        chat.text("openai", policy="dear")
+    assert caught.value.sqlstate == "PC020"

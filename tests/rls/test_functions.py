@@ -264,6 +264,7 @@ POLICY = (
 PRIVATE = {
     "_advance_conversation": ("({id}, 1, 1, 1, 1, 1)", "PC001"),
     "_audit": ("('hold', {id}, 'a reason')", "42501"),
+    "_claim": ("('sub')", ""),
     "_collect_prompt": ("({tenant}, {user}, {sha256})", ""),
     "_context_items": ("({id}, null, null, true)", "PC001"),
     "_context_window": (f"({CONVERSATION}, {POLICY}, 0, 0, 0, true)", "PC020"),
@@ -284,6 +285,8 @@ PRIVATE = {
     "_newest_user_seq": (f"({CONVERSATION})", ""),
     "_open_calls": ("({id}, array[{secret}])", ""),
     "_require_tenant": ("()", ""),
+    "_mark_hold": ("({id}, true, 'a reason')", "42501"),
+    "_rewind_summary": (f"({CONVERSATION}, 1)", ""),
     "_resolve_policy": (f"({CONVERSATION}, 'a policy', null)", ""),
     "_scan_groups": (f"({CONVERSATION}, {POLICY}, 0, 1000, true)", ""),
     "_set_deleted": ("({id}, 1, true)", "PC001"),

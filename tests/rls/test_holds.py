@@ -143,3 +143,16 @@ def test_the_purge_counts_it_and_leaves_it(world, act, held):
         conn.execute("reset role")
         left = "select from convo.conversation where conversation_id = %s"
         assert conn.execute(left, (held,)).rowcount == 1
+
+
+def test_nobody_lifts_a_hold_without_a_trace(act, held):
+    with act("test_service", *VICTIM) as conn:
+        got = attempt(conn, "update convo.conversation set is_on_hold = false")
+        assert got.code == "42501"
+        conn.execute("select convo.release_conversation(%s, 'settled')", (held,))
+        trail = conn.execute(
+            "select action, reason from convo.audit where conversation_id = %s"
+            " order by audit_id desc limit 1",
+            (held,),
+        ).fetchall()
+    assert trail == [("release", "settled")]

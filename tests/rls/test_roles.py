@@ -325,9 +325,9 @@ def test_a_tombstone_by_direct_sql_stops_neither_deletion_nor_purge(world, act):
         ("0", ""),
         ("9999 years", "22023"),
         ("-1 day", "22023"),
-        ("200000 years -72000000 days", "23514"),
-        ("-200000 years 72000000 days", "23514"),
-        ("72000000 days -1727000000 hours", "23514"),
+        ("200000 years -72000000 days", "22023"),
+        ("-200000 years 72000000 days", "22023"),
+        ("72000000 days -1727000000 hours", "22023"),
     ],
 )
 def test_no_tenant_s_rule_stops_the_purge_of_all(act, age, code):

@@ -17,6 +17,12 @@ from pgconvo.errors import PgconvoError
 from pgconvo.server import kept
 
 console = Console(highlight=False)
+# What a command meets where the schema or a function of it is missing.
+NOT_INSTALLED = (
+    psycopg.errors.InvalidSchemaName,
+    psycopg.errors.UndefinedFunction,
+    psycopg.errors.UndefinedTable,
+)
 
 Dsn = Annotated[
     str | None,
@@ -36,6 +42,11 @@ class Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except (PgconvoError, psycopg.Error) as error:
+            if isinstance(error, NOT_INSTALLED):
+                error = PgconvoError(
+                    "pgconvo isn't installed in this database",
+                    hint="Run `pgconvo migrate` first.",
+                )
             # A driver's error can have several lines.
             typer.echo("Error: " + " ".join(str(error).split()), err=True)
             raise typer.Exit(1) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 import typer
@@ -39,12 +39,17 @@ Policy = Annotated[
 ]
 Budget = Annotated[
     int | None,
-    typer.Option(min=0, help="Tokens, instead of the policy's.", show_default=False),
+    typer.Option(
+        min=0,
+        max=2**31 - 1,
+        help="Tokens, instead of the policy's.",
+        show_default=False,
+    ),
 ]
 Format = Annotated[
-    str | None,
+    Literal["openai", "openai_responses", "anthropic", "gemini"] | None,
     typer.Option(
-        help="Print the JSON of openai, openai_responses, anthropic or gemini.",
+        help="Print it as the JSON of a provider.",
         show_default=False,
     ),
 ]

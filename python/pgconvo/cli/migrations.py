@@ -14,7 +14,7 @@ from ._common import Dsn, connect, console
 
 Target = Annotated[
     int | None,
-    typer.Option("--to", help="The last version to apply.", show_default=False),
+    typer.Option("--to", min=1, help="The last version to apply.", show_default=False),
 ]
 
 

@@ -14,6 +14,7 @@ declare
     tenant constant text := convo._require_tenant();
     conversation convo.conversation;
     rule convo.policy_record;
+    overhead bigint;
     fixed convo._context_item[];
     fixed_tokens bigint;
     body_tokens bigint;
@@ -32,6 +33,7 @@ begin
     rule := convo._resolve_policy(
         conversation, _context_items.policy, _context_items.token_budget
     );
+    overhead := rule.message_overhead;
     if rule.strategy in ('summary', 'hybrid') then
         covered_seq := conversation.summary_through_seq;
     end if;
@@ -41,18 +43,15 @@ begin
         from convo._fixed_items(conversation, rule.summary_placement, covered_seq) as i
     );
     select
-        coalesce(
-            sum(i.tokens + rule.message_overhead) filter (where i.reason is null), 0
-        ),
+        coalesce(sum(i.tokens + overhead) filter (where i.reason is null), 0),
         conversation.token_total
             - coalesce(sum(i.tokens) filter (where i.section = 2), 0)
-            + rule.message_overhead
+            + overhead
             * (conversation.message_count - count(*) filter (where i.section = 2))
     into fixed_tokens, body_tokens
     from unnest(fixed) as i;
     if covered_seq > 0 then
-        body_tokens := conversation.body_tokens
-            + rule.message_overhead * conversation.body_count;
+        body_tokens := conversation.body_tokens + overhead * conversation.body_count;
     end if;
 
     -- Not within the query below: joined to no message it might not be called at all.

@@ -29,8 +29,9 @@ declare
         _context_window.covered_seq, window_budget, _context_window.is_explained
     );
     kept record;
+    newest_user convo._group_member;
     pinned_seq integer;
-    pinned_tokens integer;
+    pinned_tokens bigint := 0;
 begin
     select
         min(m.running_tokens) as newest_tokens,
@@ -41,9 +42,8 @@ begin
     from unnest(scanned) as m
     where m.reason is null;
 
-    if kept.first_user_group is null and (_context_window.policy).pin_last_user then
-        select m.seq, m.tokens + (_context_window.policy).message_overhead
-        into pinned_seq, pinned_tokens
+    if kept.first_user_group is null then
+        select m.seq, m.tokens into newest_user.seq, newest_user.tokens
         from convo.message as m
         where m.tenant_id = (_context_window.conversation).tenant_id
             and m.conversation_id = (_context_window.conversation).conversation_id
@@ -53,7 +53,10 @@ begin
             and not m.is_empty
         order by m.seq desc
         limit 1;
-        if found then
+        if found and (_context_window.policy).pin_last_user then
+            pinned_seq := newest_user.seq;
+            pinned_tokens := newest_user.tokens::bigint
+                + (_context_window.policy).message_overhead;
             available := available - pinned_tokens;
             window_budget := convo._stepped_budget(
                 _context_window.body_tokens, available, step
@@ -68,12 +71,29 @@ begin
     then
         perform convo._fail('PC020', jsonb_build_object(
             'conversation_id', (_context_window.conversation).conversation_id,
-            'needed', _context_window.fixed_tokens + coalesce(pinned_tokens, 0)
-                + coalesce(
-                    case when is_whole then kept.tokens else kept.newest_tokens end, 0
+            'needed', _context_window.fixed_tokens + greatest(
+                pinned_tokens + case
+                    when is_whole then kept.tokens else kept.newest_tokens
+                end,
+                -- all that came since a user message that isn't pinned
+                (
+                    select sum(
+                        m.tokens::bigint + (_context_window.policy).message_overhead
+                    )
+                    from convo.message as m
+                    where m.tenant_id = (_context_window.conversation).tenant_id
+                        and m.conversation_id
+                            = (_context_window.conversation).conversation_id
+                        and m.group_seq >= newest_user.seq
+                        and m.deleted_at is null
+                        and m.role <> 'system'
+                        and pinned_seq is null
                 ),
+                pinned_tokens
+            ),
             'available', (_context_window.policy).token_budget,
-            'has_user_message', coalesce(kept.first_user_group, pinned_seq) is not null
+            'has_user_message',
+            kept.first_user_group is not null or newest_user.seq is not null
         ));
     end if;
 

@@ -1,7 +1,7 @@
 -- _judge_group: which live messages of a group a provider would accept.
 -- A call needs a result, a result needs a call, and of two results for one call the
 -- first counts. Something that says nothing stays only beside something that does, as
--- reasoning beside its answer.
+-- reasoning beside its answer. What a user says beside a result stays in any case.
 -- in: the messages; whether calls may be open
 -- out: the messages in order of seq, with a reason where one is left out
 create function convo._judge_group(
@@ -35,13 +35,15 @@ begin
                 is_answering := true;
             end if;
         end loop;
-        if not is_answering then
+        if not is_answering and judged[n].is_empty then
             judged[n].reason := 'result without a call';
         end if;
     end loop;
     if cardinality(open_ids) > 0 and not _judge_group.may_be_open then
         for n in 1 .. cardinality(judged) loop
-            judged[n].reason := 'call without a result';
+            if judged[n].result_ids is null or judged[n].is_empty then
+                judged[n].reason := 'call without a result';
+            end if;
         end loop;
     end if;
     if not exists (

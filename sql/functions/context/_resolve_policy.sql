@@ -24,8 +24,7 @@ begin
         and _resolve_policy.name is not null
     then
         perform convo._fail('22023', jsonb_build_object(
-            'argument', 'policy', 'value', _resolve_policy.name,
-            'reason', 'there is no such policy'
+            'argument', 'policy', 'reason', 'there is no such policy'
         ));
     elsif policy.name is null then
         policy := row(

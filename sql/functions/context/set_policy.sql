@@ -75,7 +75,7 @@ exception when check_violation or not_null_violation then
         perform convo._fail('22023', jsonb_build_object(
             'argument', coalesce(
                 nullif(argument, ''),
-                regexp_replace(rule, '^context_policy_(.*)_check$', '\1')
+                regexp_replace(rule, '^context_policy_(.*)_check$', e'\\1')
             )
         ));
     end;

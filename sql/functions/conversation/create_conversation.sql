@@ -31,6 +31,10 @@ begin
         and not pg_has_role('convo_service', 'usage')
     then
         perform convo._fail('42501', '{"argument": "user_id"}');
+    elsif jsonb_typeof(create_conversation.metadata) <> 'object' then
+        perform convo._fail(
+            '22023', '{"argument": "metadata", "reason": "not an object"}'
+        );
     end if;
     insert into convo.conversation (
         tenant_id, conversation_id, user_id, title, retention_class, policy, metadata,

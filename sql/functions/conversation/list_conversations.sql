@@ -33,7 +33,9 @@ begin atomic
         where s.tenant_id = (select convo._require_tenant())
             and (list_conversations.include_archived or s.archived_at is null)
             and (
-                list_conversations.before_at is null
+                num_nonnulls(
+                    list_conversations.before_at, list_conversations.before_id
+                ) = 0
                 or s.updated_at < list_conversations.before_at
                 or s.updated_at = list_conversations.before_at
                 and s.conversation_id < list_conversations.before_id

@@ -20,6 +20,11 @@ declare
     new_sha256 bytea := old.system_prompt_sha256;
     result convo.conversation_record;
 begin
+    if jsonb_typeof(update_conversation.metadata) <> 'object' then
+        perform convo._fail(
+            '22023', '{"argument": "metadata", "reason": "not an object"}'
+        );
+    end if;
     if update_conversation.system_prompt is not null then
         new_sha256 := convo._store_prompt(
             old.user_id, update_conversation.system_prompt

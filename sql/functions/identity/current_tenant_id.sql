@@ -2,7 +2,7 @@
 -- A pinned login has its own tenant, whatever is set. Else JWT claims that hold a tenant
 -- count (request.jwt.claims, as PostgREST sets it), else the setting convo.tenant_id.
 -- STABLE, never IMMUTABLE: a cached plan would keep another tenant's value.
--- errors: 22P02 when the claims aren't JSON
+-- errors: 22P02, 22023 when the claims are garbage
 -- since: 0.1.0
 create function convo.current_tenant_id() returns text
 language plpgsql stable parallel safe
@@ -10,17 +10,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    claims text;
     tenant text;
 begin
     select l.tenant_id into tenant
     from convo_private.tenant_login as l
     where l.role_name = session_user;
-    if tenant is null then
-        claims := nullif(current_setting('request.jwt.claims', true), '');
-        if claims is not null then
-            tenant := nullif(claims::json ->> 'tenant_id', '');
-        end if;
+    if tenant is null and current_setting('request.jwt.claims', true) <> '' then
+        tenant := convo._claim('tenant_id');
     end if;
     return coalesce(tenant, nullif(current_setting('convo.tenant_id', true), ''));
 end

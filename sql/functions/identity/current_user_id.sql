@@ -1,7 +1,7 @@
 -- current_user_id: the user on whose behalf this transaction acts, or null.
 -- From the same source as the tenant: sub of the JWT claims when they hold a tenant, else
 -- the setting convo.user_id. A pinned login needs no tenant in its claims.
--- errors: 22P02 when the claims aren't JSON
+-- errors: 22P02, 22023 when the claims are garbage
 -- since: 0.1.0
 create function convo.current_user_id() returns text
 language plpgsql stable parallel safe
@@ -9,12 +9,11 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    claims constant text := nullif(current_setting('request.jwt.claims', true), '');
     is_from_claims boolean := false;
 begin
-    if claims is not null then
-        is_from_claims := nullif(claims::json ->> 'tenant_id', '') is not null;
-        if not is_from_claims and nullif(claims::json ->> 'sub', '') is not null then
+    if current_setting('request.jwt.claims', true) <> '' then
+        is_from_claims := convo._claim('tenant_id') is not null;
+        if not is_from_claims and convo._claim('sub') is not null then
             is_from_claims := exists (
                 select
                 from convo_private.tenant_login as l
@@ -23,7 +22,7 @@ begin
         end if;
     end if;
     if is_from_claims then
-        return nullif(claims::json ->> 'sub', '');
+        return convo._claim('sub');
     end if;
     return nullif(current_setting('convo.user_id', true), '');
 end

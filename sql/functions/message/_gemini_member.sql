@@ -10,7 +10,7 @@ begin
     return coalesce(
         nullif(_gemini_member.object -> _gemini_member.name, 'null'),
         nullif(_gemini_member.object -> lower(
-            regexp_replace(_gemini_member.name, '([A-Z])', '_\1', 'g')
+            regexp_replace(_gemini_member.name, '([A-Z])', e'_\\1', 'g')
         ), 'null')
     );
 end

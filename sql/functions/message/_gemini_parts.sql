@@ -31,7 +31,9 @@ begin
                     end
                 )
                 when p.response is not null then convo._gemini_response(p.response)
-                when jsonb_typeof(p.part) = 'object' then '{"kind": "other"}'
+                when jsonb_typeof(p.part) = 'object'
+                    and jsonb_strip_nulls(p.part - 'thought') <> '{}'
+                    then '{"kind": "other"}'
                 else '{}'
             end)
             order by p.n

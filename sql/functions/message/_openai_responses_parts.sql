@@ -13,7 +13,7 @@ declare
 begin
     if item_type = 'message' then
         return convo._openai_content_parts(item -> 'content');
-    elsif item_type like '%\_call\_output' then
+    elsif item_type ~ '_call_output$' then
         part := jsonb_build_object(
             'kind', 'result',
             -- the output of the local shell has its call's id there

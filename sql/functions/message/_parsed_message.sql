@@ -35,7 +35,11 @@ begin
             ))
             when 'image' then case when p.part ->> 'detail' = 'low' then 85 else 765 end
         end), 0) as tokens,
-        bool_and(p.kind in ('text', 'reasoning')) is not false as is_only_text
+        bool_or(
+            not p.is_inner
+            and p.kind not in ('result', 'reasoning')
+            and (p.kind <> 'text' or not convo._is_blank(p.text))
+        ) is true as has_own
     into found
     from (
         select
@@ -62,8 +66,7 @@ begin
         + coalesce(convo.estimate_tokens(found.own_text), 0)
         + coalesce(convo.estimate_tokens(found.result_text), 0)
         + coalesce(convo.estimate_tokens(found.reasoning_text), 0);
-    parsed.is_empty := found.is_only_text
-        and coalesce(parsed.content !~ '\S', true);
+    parsed.is_empty := not found.has_own;
     return parsed;
 end
 $$;

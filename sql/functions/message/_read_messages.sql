@@ -20,8 +20,7 @@ begin
         perform convo._fail('22023', '{"argument": "messages", "reason": "missing"}');
     elsif (_read_messages.format = any (formats)) is not true then
         perform convo._fail('22023', jsonb_build_object(
-            'argument', 'format', 'value', _read_messages.format,
-            'allowed', formats
+            'argument', 'format', 'allowed', formats
         ));
     elsif json_typeof(batch) <> 'array' then
         batch := json_build_array(batch);
@@ -37,6 +36,8 @@ begin
         parsed := parsed || message;
     end loop;
     if cardinality(_read_messages.tokens) <> cardinality(parsed)
+        or array_ndims(_read_messages.tokens) > 1
+        or array_lower(_read_messages.tokens, 1) <> 1
         or 0 > any (_read_messages.tokens)
     then
         perform convo._fail('22023', jsonb_build_object(

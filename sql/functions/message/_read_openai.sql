@@ -13,7 +13,7 @@ declare
     -- No calls: some providers write [] for it.
     calls constant jsonb := nullif(nullif(message -> 'tool_calls', 'null'), '[]');
     role constant text := message ->> 'role';
-    has_bad_part boolean;
+    part_reason text;
     has_bad_call boolean;
     reason text;
     parsed convo._parsed_message;
@@ -21,12 +21,8 @@ begin
     -- Sub-selects stand alone: within an expression each would start an executor, also
     -- where there is nothing to look at.
     if jsonb_typeof(content) = 'array' then
-        has_bad_part := exists (
-            select
-            from jsonb_array_elements(content) as p (part)
-            where jsonb_typeof(p.part -> 'type') is distinct from 'string'
-                or p.part ->> 'type' in ('text', 'refusal')
-                and jsonb_typeof(p.part -> (p.part ->> 'type')) is distinct from 'string'
+        part_reason := convo._parts_reason(
+            'user', convo._openai_content_parts(content)
         );
     end if;
     if jsonb_typeof(calls) = 'array' then
@@ -61,7 +57,7 @@ begin
         when jsonb_typeof(content) not in ('string', 'array')
             then 'content is neither a string nor an array'
         when content = '[]' then 'content is empty'
-        when has_bad_part then 'a content part is not valid'
+        when part_reason is not null then part_reason
         when jsonb_typeof(message -> 'refusal') not in ('string', 'null')
             then 'refusal is not a string'
         when role = 'tool' and (
@@ -106,8 +102,9 @@ begin
     end;
     parsed.tokens := coalesce(convo.estimate_tokens(parsed.content), 0)
         + convo._estimate_openai_parts(message);
-    parsed.is_empty := coalesce(parsed.content !~ '\S', true)
-        and coalesce(parsed.call_ids, parsed.result_ids) is null
+    parsed.is_empty := parsed.result_ids is not null
+        or parsed.call_ids is null
+        and convo._is_blank(parsed.content)
         and jsonb_path_exists(
             message, '$.content[*] ? (@.type != "text" && @.type != "refusal")'
         ) is not true;

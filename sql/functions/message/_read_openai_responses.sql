@@ -15,7 +15,7 @@ declare
         when item ->> 'role' = 'developer' then 'system'
         when item_type = 'message' or item ->> 'role' in ('system', 'user', 'assistant')
             then item ->> 'role'
-        when item_type like '%\_call\_output' then 'tool'
+        when item_type ~ '_call_output$' then 'tool'
         else 'assistant'
     end;
     part_name constant text := case

@@ -10,17 +10,17 @@ as $$
 declare
     cleaned text := _readable.payload::text;
 begin
-    if strpos(cleaned, '\u') > 0 then
-        cleaned := replace(cleaned, '\\', '\u005c');
-        cleaned := replace(cleaned, '\u0000', '\ufffd');
+    if strpos(cleaned, e'\\u') > 0 then
+        cleaned := replace(cleaned, e'\\\\', e'\\u005c');
+        cleaned := replace(cleaned, e'\\u0000', e'\\ufffd');
         cleaned := regexp_replace(
             cleaned,
-            '\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])', '\\ufffd', 'g'
+            e'\\\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\\\u[dD][c-fC-F])', e'\\\\ufffd', 'g'
         );
         cleaned := regexp_replace(
             cleaned,
-            '(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}',
-            '\\ufffd', 'g'
+            e'(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2})\\\\u[dD][c-fC-F][0-9a-fA-F]{2}',
+            e'\\\\ufffd', 'g'
         );
     end if;
     return cleaned::jsonb;
@@ -31,4 +31,4 @@ comment on function convo._readable(json) is
 'A payload as jsonb, with U+FFFD for what jsonb can''t hold.';
 revoke execute on function convo._readable(json) from public;
 grant execute on function convo._readable(json)
-to convo_app, convo_service, convo_reader;
+to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;

@@ -9,7 +9,7 @@ as $$
 declare
     source constant json := _replace_responses_text.item;
     part_name constant text := case
-        when source ->> 'type' like '%\_output' then 'output' else 'content'
+        when source ->> 'type' ~ '_output$' then 'output' else 'content'
     end;
     old_value constant json := source -> part_name;
     text_types constant text[] := array['text', 'input_text', 'output_text', 'refusal'];

@@ -17,7 +17,9 @@ begin
             'data', substr(address, comma + 1)
         );
     end if;
-    return jsonb_build_object('url', _url_media.url);
+    return jsonb_build_object('url', case
+        when jsonb_typeof(_url_media.url) = 'string' then _url_media.url
+    end);
 end
 $$;
 

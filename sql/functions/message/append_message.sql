@@ -38,6 +38,10 @@ begin
         perform convo._fail('22023', '{"argument": "content", "reason": "missing"}');
     elsif append_message.tokens < 0 then
         perform convo._fail('22023', '{"argument": "tokens", "minimum": 0}');
+    elsif jsonb_typeof(append_message.metadata) <> 'object' then
+        perform convo._fail(
+            '22023', '{"argument": "metadata", "reason": "not an object"}'
+        );
     end if;
     if append_message.idempotency_key is not null then
         hash := sha256(convert_to(json_build_array(
@@ -69,7 +73,7 @@ begin
     values (
         conversation.tenant_id, conversation.conversation_id, conversation.last_seq,
         conversation.user_id, append_message.role, append_message.content, token_count,
-        append_message.tokens is null, append_message.content !~ '\S',
+        append_message.tokens is null, convo._is_blank(append_message.content),
         conversation.last_seq, nullif(append_message.model, ''),
         coalesce(append_message.metadata, '{}'), conversation.updated_at
     )

@@ -1,5 +1,6 @@
 -- delete_messages: softly deletes everything from a message to the end.
--- For clearing a conversation (from 1) and for regenerating an answer.
+-- For clearing a conversation (from 1) and for regenerating an answer. A summary that
+-- covers any of it is no longer used.
 -- out: how many messages were deleted; those deleted before don't count
 -- errors: PC001, PC012, 22023
 -- locks: the conversation row, until the transaction ends
@@ -43,6 +44,9 @@ begin
             conversation.conversation_id, 0, -gone.messages, -gone.tokens,
             -gone.body_messages, -gone.body_tokens
         );
+        if delete_messages.from_seq <= conversation.summary_through_seq then
+            perform convo._rewind_summary(conversation, delete_messages.from_seq);
+        end if;
     end if;
     return gone.messages;
 end

@@ -64,7 +64,7 @@ begin
         payload = new_payload,
         tokens = token_count,
         is_estimated = edit_message.tokens is null,
-        is_empty = coalesce(parsed.is_empty, edit_message.content !~ '\S'),
+        is_empty = coalesce(parsed.is_empty, convo._is_blank(edit_message.content)),
         revision = old.revision + 1,
         edited_at = clock_timestamp()
     where m.tenant_id = old.tenant_id

@@ -66,7 +66,7 @@ begin
             -- Characters outside ASCII, taken out script by script, and what each adds.
             scripts constant text[] collate "C" := array[
                 E'[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+',  -- Chinese to Korean
-                E'[іїєґІЇЄҐ]+',                                 -- Ukrainian
+                E'[\u0456\u0457\u0454\u0491\u0406\u0407\u0404\u0490]+', -- Ukrainian
                 E'[\u0400-\u052f]+',                            -- Cyrillic
                 E'[\u0590-\u05ff\u0e00-\u0e7f]+',               -- Hebrew, Thai
                 -- Greek, Armenian, Arabic, India's scripts, Burmese, Georgian, Khmer

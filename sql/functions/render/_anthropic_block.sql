@@ -12,7 +12,7 @@ begin
     if (_anthropic_block.block).kind = 'call' then
         return format(
             '{"type":"tool_use","id":%s,"name":%s,"input":%s}',
-            id, part -> 'name', convo._arguments_object(part)
+            id, convo._call_name(part), convo._arguments_object(part)
         );
     elsif (_anthropic_block.block).kind = 'result' then
         select string_agg(convo._anthropic_content(p.part), ',' order by p.n)

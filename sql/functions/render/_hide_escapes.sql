@@ -1,29 +1,24 @@
 -- _hide_escapes: JSON text that the functions of json can take apart.
 -- They fail on \u0000 and on half surrogate pairs, so what begins an escape is hidden
--- behind characters that occur nowhere; but for the escapes of ASCII, with which the
--- name of a member can be written.
--- in: the text, and another one that those characters mustn't occur in
--- out: the text, and the two characters, for _show_escapes
+-- behind marks that occur nowhere; but for the escapes of ASCII, with which the name of
+-- a member can be written.
+-- in: the text, and another one that the marks mustn't occur in
+-- out: the text, and the two marks, for _show_escapes
 create function convo._hide_escapes(raw text, other text default '') returns text[]
 language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    marks text[] := array['', ''];
+    -- no text holds its own hash
+    mark constant text := chr(57344) || md5(_hide_escapes.raw || _hide_escapes.other);
+    marks constant text[] := array[mark || 'a', mark || 'b'];
 begin
-    if strpos(_hide_escapes.raw, '\') = 0 then
+    if strpos(_hide_escapes.raw, e'\\') = 0 then
         return array[_hide_escapes.raw] || marks;
     end if;
-    marks := array(
-        select chr(c.n)
-        from generate_series(57344, 63743) as c (n) -- private use
-        where strpos(_hide_escapes.raw, chr(c.n)) = 0
-            and strpos(_hide_escapes.other, chr(c.n)) = 0
-        limit 2
-    );
     return array[regexp_replace(
-        replace(_hide_escapes.raw, '\\', marks[1]), '\\u(?!00[2-7])', marks[2], 'g'
+        replace(_hide_escapes.raw, e'\\\\', marks[1]), e'\\\\u(?!00[2-7])', marks[2], 'g'
     )] || marks;
 end
 $$;

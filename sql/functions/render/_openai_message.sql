@@ -22,11 +22,13 @@ begin
             case
                 when b.content ? 'input' then format(
                     '{"id":%s,"type":"custom","custom":{"name":%s,"input":%s}}',
-                    to_json(b.call_id), b.content -> 'name', b.content -> 'input'
+                    to_json(b.call_id), convo._call_name(b.content),
+                    b.content -> 'input'
                 )
                 else format(
                     '{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}',
-                    to_json(b.call_id), b.content -> 'name', b.content -> 'arguments'
+                    to_json(b.call_id), convo._call_name(b.content),
+                    b.content -> 'arguments'
                 )
             end,
             ','

@@ -18,7 +18,7 @@ begin
                 when is_custom then 'custom_tool_call' else 'function_call'
             end,
             'call_id', block.call_id,
-            'name', block.call ->> 'name',
+            'name', convo._call_name(block.call),
             case when is_custom then 'input' else 'arguments' end,
             coalesce(block.call ->> 'input', block.call ->> 'arguments')
         )::text;

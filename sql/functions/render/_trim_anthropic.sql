@@ -10,7 +10,7 @@ declare
     result convo._render_block[] := _trim_anthropic.blocks;
     last constant convo._render_block := result[cardinality(result)];
     trimmed constant text := regexp_replace(
-        case when last.kind = 'text' then last.content ->> 'text' end, '\s+$', ''
+        case when last.kind = 'text' then last.content ->> 'text' end, e'\\s+$', ''
     );
 begin
     if last.role = 'assistant' and trimmed <> last.content ->> 'text' then

@@ -27,7 +27,7 @@ begin
         )
     then
         perform convo._fail('22023', jsonb_build_object(
-            'argument', 'format', 'value', render_context.format,
+            'argument', 'format',
             'allowed', array['openai', 'openai_responses', 'anthropic', 'gemini']
         ));
     end if;

@@ -15,17 +15,12 @@ begin
             'argument', 'reason', 'minimum_length', 1, 'maximum_length', 1000
         ));
     end if;
-    update convo.conversation as c
-    set is_on_hold = _set_hold.is_on_hold
-    where c.tenant_id = convo._require_tenant()
-        and c.conversation_id = _set_hold.conversation_id;
-    if not found then
+    perform convo._require_tenant();
+    if not convo_private._mark_hold(
+        _set_hold.conversation_id, _set_hold.is_on_hold, _set_hold.reason
+    ) then
         perform convo._fail_not_found(_set_hold.conversation_id);
     end if;
-    perform convo_private._audit(
-        case when _set_hold.is_on_hold then 'hold' else 'release' end,
-        _set_hold.conversation_id, _set_hold.reason
-    );
     select r.* into result from convo.get_conversation(_set_hold.conversation_id) as r;
     return result;
 end

@@ -22,7 +22,10 @@ declare
     result convo.purge_record;
 begin
     result.started_at := clock_timestamp();
-    result.is_dry_run := coalesce(purge.is_dry_run, false);
+    result.is_dry_run := purge.is_dry_run;
+    if result.is_dry_run is null then
+        perform convo._fail('22023', '{"argument": "is_dry_run", "reason": "missing"}');
+    end if;
     select count(*) into result.held
     from convo._due_conversations(true, null);
 

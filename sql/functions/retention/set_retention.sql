@@ -20,10 +20,6 @@ begin
         perform convo._fail('22023', jsonb_build_object(
             'argument', 'retention_class', 'minimum_length', 1, 'maximum_length', 63
         ));
-    elsif set_retention.max_age not between interval '0' and interval '1000 years' then
-        perform convo._fail('22023', jsonb_build_object(
-            'argument', 'max_age', 'minimum', 0, 'maximum', '1000 years'
-        ));
     elsif set_retention.basis is null
         or set_retention.basis not in ('activity', 'creation')
     then
@@ -48,6 +44,10 @@ begin
             action = excluded.action
     returning r.retention_class, r.max_age, r.basis, r.action into result;
     return result;
+exception when check_violation then
+    perform convo._fail('22023', jsonb_build_object(
+        'argument', 'max_age', 'minimum', 0, 'maximum', '1000 years'
+    ));
 end
 $$;
 

@@ -35,12 +35,19 @@ begin
         ));
     end if;
     reason := case
-        when coalesce(save_summary.content !~ '\S', true) then 'content is empty'
+        when convo._is_blank(save_summary.content) then 'content is empty'
         when save_summary.tokens < 0 then 'tokens is negative'
         when save_summary.through_seq is null
             or save_summary.through_seq <= conversation.summary_through_seq
             or save_summary.through_seq > conversation.last_seq
             then 'through_seq is not after the last summary'
+        when exists (
+            select
+            from convo.summary as s
+            where s.tenant_id = conversation.tenant_id
+                and s.conversation_id = conversation.conversation_id
+                and s.through_seq = save_summary.through_seq
+        ) then 'an earlier summary ends there'
         when save_summary.through_seq >= convo._newest_user_seq(conversation)
             then 'the newest user message would be covered'
         when convo._has_open_call(conversation, save_summary.through_seq)
