@@ -1,11 +1,13 @@
 """Write the next migration from what changed in sql/.
 
-    python tools/new_migration.py add_x    the next number, changed files pasted
+    python tools/new_migration.py add_x    the next number, changed files pasted;
+                                           again, while it isn't committed: refreshed
     python tools/new_migration.py --check  exit code 1 when they lag behind sql/
 
-A migration quotes a file of sql/ between `-- >>> path` and `-- <<< path`. Functions can
-be replaced, so a changed one is pasted whole. Anything else changes by hand: for it the
-migration has a `TODO`, and a line `-- === path digest` that says which text it reached.
+A migration quotes a file of sql/ between `-- >>> path` and `-- <<< path`: one that is
+new, or a function, which can be replaced. Anything else changes by hand: for it the
+migration has a `TODO` between `-- === path digest`, which says which text it reached,
+and `-- <<< path`. A refresh keeps what was written there, and the header.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GONE = "gone"
+OWNER = "convo_owner"
+UP = "-- migrate:up\n"
 
 HEADER = """\
 -- {name}: {summary}
@@ -96,6 +101,17 @@ end
 $guard$;
 """
 
+# Definer functions belong to convo_search, which may create in the schema for this.
+ENTER = """\
+grant create on schema convo_private to convo_search;
+set local role convo_search;
+"""
+
+LEAVE = """\
+set local role convo_owner;
+revoke create on schema convo_private from convo_search;
+"""
+
 LEDGER = """\
 set local role convo_owner;
 insert into convo.schema_migration (track, version, name)
@@ -113,12 +129,14 @@ class Sources:
         self.root = root
         self.directory = root / "migrations"
         self.migrations = sorted(self.directory.glob("[0-9][0-9][0-9][0-9]_*.sql"))
-        install = (root / "sql/install.sql").read_text()
-        self.listed = [
-            f"sql/{line.split()[1]}"
-            for line in install.splitlines()
-            if line.startswith(r"\ir ")
-        ]
+        self.makers: dict[str, str] = {}
+        """The files in install order, each with the role that makes its objects."""
+        role = OWNER
+        for line in (root / "sql/install.sql").read_text().splitlines():
+            if line.startswith("set local role "):
+                role = line.split()[-1].rstrip(";")
+            elif line.startswith(r"\ir "):
+                self.makers[f"sql/{line.split()[1]}"] = role
 
     def text(self, path: str) -> str:
         """Return one file of sql/."""
@@ -126,33 +144,52 @@ class Sources:
 
     def changed(self) -> list[str]:
         """Return the paths that the migrations lag behind on, in install order."""
-        quoted: dict[str, str] = {}
-        for migration in self.migrations:
-            quoted |= _quoted(migration.read_text())
-        now = {path: _digest(self.text(path)) for path in self.listed}
+        quoted = self.quoted()
+        now = {path: _digest(self.text(path)) for path in self.makers}
         gone = [p for p in quoted if p not in now and quoted[p] != GONE]
         return [p for p in now if now[p] != quoted.get(p)] + gone
 
-    def following(self, name: str, version: int) -> str:
-        """Return the skeleton of the next migration, with what changed in sql/."""
+    def quoted(self) -> dict[str, str]:
+        """Return the digest of the text of each file that the migrations reached."""
+        quoted: dict[str, str] = {}
+        for migration in self.migrations:
+            quoted |= _quoted(migration.read_text())
+        return quoted
+
+    def following(self, name: str, version: int, draft: str = "") -> str:
+        """Return the next migration, with what changed in sql/.
+
+        draft: its text so far; what was written by hand is taken from there.
+        """
+        header = HEADER.format(
+            name=name,
+            summary="TODO: what it changes, in one sentence.",
+            phase="TODO: expand or contract",
+            locks="TODO: on which tables, how strong, how long",
+        )
+        if draft:
+            header = draft[: draft.index(UP) + len(UP)]
         parts = [
-            HEADER.format(
-                name=name,
-                summary="TODO: what it changes, in one sentence.",
-                phase="TODO: expand or contract",
-                locks="TODO: on which tables, how strong, how long",
-            ),
+            header,
             GUARD.format(name=name, version=version),
-            "set local role convo_owner;\n",
+            f"set local role {OWNER};\n",
         ]
+        reached = self.quoted()
+        role = OWNER
         for path in self.changed():
-            if path not in self.listed:
-                parts.append(_by_hand(path, GONE, "drop what it made"))
-            elif path.startswith("sql/functions/"):
+            maker = self.makers.get(path, OWNER)
+            if maker != role:
+                parts.append(ENTER if role == OWNER else LEAVE)
+                role = maker
+            if path not in self.makers:
+                parts.append(_by_hand(path, GONE, "drop what it made", draft))
+            elif path.startswith("sql/functions/") or path not in reached:
                 parts.append(_block(path, _replacing(self.text(path))))
             else:
                 digest = _digest(self.text(path))
-                parts.append(_by_hand(path, digest, "write the change by hand"))
+                parts.append(_by_hand(path, digest, "write the change by hand", draft))
+        if role != OWNER:
+            parts.append(LEAVE)
         parts.append("reset role;\n")
         parts.append(LEDGER.format(name=name, version=version))
         return "\n".join(parts)
@@ -172,7 +209,7 @@ class Sources:
         ]
         files = (self.root / "sql").rglob("*.sql")
         paths = {str(path.relative_to(self.root)) for path in files}
-        missing = sorted(paths - {"sql/install.sql", *self.listed})
+        missing = sorted(paths - {"sql/install.sql", *self.makers})
         found += [f"{path}: not listed in sql/install.sql" for path in missing]
         found += [
             f"{path.relative_to(self.root)}: has a TODO"
@@ -209,8 +246,25 @@ def _block(path: str, text: str) -> str:
     return f"-- >>> {path}\n{text}-- <<< {path}\n"
 
 
-def _by_hand(path: str, digest: str, task: str) -> str:
-    return f"-- === {path} {digest}\n-- TODO: {task}\n"
+def _by_hand(path: str, digest: str, task: str, draft: str) -> str:
+    """Return the part of a file that changes by hand, as far as it is in the draft."""
+    written = re.search(
+        rf"^-- === {re.escape(path)} (\S+)\n(.*?)^-- <<< {re.escape(path)}$",
+        draft,
+        re.DOTALL | re.MULTILINE,
+    )
+    text = f"-- TODO: {task}\n"
+    if written:
+        text = written[2]
+        if written[1] != digest and "TODO" not in text:
+            text = f"-- TODO: the file changed again\n{text}"
+    return f"-- === {path} {digest}\n{text}-- <<< {path}\n"
+
+
+def _is_committed(path: Path) -> bool:
+    command = ["git", "ls-files", "--error-unmatch", path.name]
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, check=False)
+    return done.returncode == 0
 
 
 def main() -> None:
@@ -224,11 +278,16 @@ def main() -> None:
         problems = sources.problems()
         print("\n".join(problems) or "migrations and sql/ agree")
         sys.exit(bool(problems))
-    number = len(sources.migrations) + 1
     if not re.fullmatch(r"[a-z0-9_]{1,60}", args.name or ""):
         parser.error("NAME: lower-case letters, digits and _, like NAME=add_x")
+    draft = ""
+    newest = sources.migrations[-1]
+    if newest.stem[5:] == args.name and not _is_committed(newest):
+        draft = newest.read_text()
+        sources.migrations.pop()
+    number = len(sources.migrations) + 1
     name = f"{number:04}_{args.name}"
-    text = sources.following(name, number)
+    text = sources.following(name, number, draft)
     (sources.directory / f"{name}.sql").write_text(text)
     (sources.directory / "SHA256SUMS").write_text(sources.sums())
     print(f"migrations/{name}.sql")

@@ -40,9 +40,10 @@ class Copy:
         shutil.copytree(ROOT / "sql", root / "sql")
         self.sources = tool.Sources(root)
 
-    def add(self, name: str, body: str) -> Path:
-        """Add a migration that runs as the owner."""
-        version = int(name[:4])
+    def add(self, name: str, body: str, ahead: int = 1) -> Path:
+        """Add a migration that runs as the owner; ahead: 1 follows the newest one."""
+        version = len(self.sources.migrations) + ahead
+        name = f"{version:04}_{name}"
         text = "\n".join(
             [
                 self.tool.HEADER.format(name=name, summary="-", phase="-", locks="-"),

@@ -41,8 +41,8 @@ def test_applied_already(dsn):
 
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_out_of_order(is_installed, dsn, empty, copy):
-    number = len(migrate.available()) + 2
-    path = copy.add(f"{number:04}_later", "create table convo.x (a integer)")
+    path = copy.add("later", "create table convo.x (a integer)", ahead=2)
+    number = int(path.name[:4])
     with pytest.raises(psycopg.Error) as raised:
         run(dsn if is_installed else empty, path)
     diag = raised.value.diag
@@ -51,8 +51,7 @@ def test_out_of_order(is_installed, dsn, empty, copy):
 
 
 def test_out_of_order_has_its_own_error_class(dsn, copy):
-    number = len(migrate.available()) + 2
-    copy.add(f"{number:04}_later", "create table convo.x (a integer)")
+    copy.add("later", "create table convo.x (a integer)", ahead=2)
     with (
         psycopg.connect(dsn, autocommit=True) as conn,
         pytest.raises(OutOfOrder, match="migration out of order"),
@@ -76,9 +75,8 @@ def test_outside_a_transaction_is_pc092(empty, psql):
 
 
 def test_a_failure_in_the_middle_leaves_nothing(dsn, copy, facts, psql):
-    number = len(migrate.available()) + 1
     body = "create table convo.x (a integer); select 1 / 0"
-    path = copy.add(f"{number:04}_fails", body)
+    path = copy.add("fails", body)
     before = facts(dsn)
     for options in (["-1"], ["-1", "-v", "ON_ERROR_STOP=1"]):
         assert "division by zero" in psql(dsn, *options, "-f", path).stderr
@@ -91,13 +89,11 @@ def test_a_failure_in_the_middle_leaves_nothing(dsn, copy, facts, psql):
 
 
 def test_what_came_before_a_failure_stays(empty, copy):
-    number = len(migrate.available()) + 1
-    copy.add(f"{number:04}_fails", "select 1 / 0")
+    failing = copy.add("fails", "select 1 / 0")
     with psycopg.connect(empty, autocommit=True) as conn:
         with pytest.raises(errors.DivisionByZero):
             migrate.migrate(conn, directory=copy.path)
-        pending = [m.version for m in migrate.pending(conn, copy.path)]
-    assert pending == [number]
+        assert [m.path for m in migrate.pending(conn, copy.path)] == [failing]
 
 
 def at_once(*functions):
@@ -157,12 +153,11 @@ def test_pgconvo_goes_on_when_another_tool_was_faster(empty, copy, monkeypatch):
     ):
         todo = migrate.pending(conn)
         migrate.migrate(other)
-        number = len(todo) + 1
-        copy.add(f"{number:04}_add_x", "create table convo.x (a integer)")
+        added = copy.add("add_x", "create table convo.x (a integer)")
         stale = [*todo, *migrate.available(copy.path)[len(todo) :]]
         monkeypatch.setattr(migrate, "pending", lambda conn, directory: stale)
         done = migrate.migrate(conn, directory=copy.path)
-    assert [m.version for m in done] == [number]
+    assert [m.path for m in done] == [added]
 
 
 def test_a_changed_file_is_refused(empty, copy):
