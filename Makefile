@@ -8,13 +8,16 @@ PG ?=
 DSN_ARGUMENT = $(if $(DSN),'$(DSN)')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-one lint install migrate status drift migration docs verify
+.PHONY: help demo example test test-one lint install migrate status drift migration docs verify
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/demo  ## Chat history in a local server; FILE=x.json imports your own
 	@$(BIN)/pgconvo demo $(if $(FILE),--file '$(FILE)')
+
+example: .venv/examples  ## Whole turns with the SDKs of OpenAI and Anthropic, on localhost
+	@$(BIN)/python examples/turn.py
 
 test: .venv/dev  ## Run the tests; PG=15 on that major version, ARGS= for pytest
 	@PG=$(PG) $(BIN)/python -m pytest -n 2 $(ARGS)
@@ -63,6 +66,10 @@ verify: lint  ## Everything: lint, and the tests on the oldest and newest server
 	@$(BIN)/pip install -qq --disable-pip-version-check -e '.[embedded]'
 	@touch $@
 
+.venv/examples: pyproject.toml | .venv/python
+	@$(BIN)/pip install -qq --disable-pip-version-check -e '.[embedded,examples]'
+	@touch .venv/demo $@
+
 .venv/dev: pyproject.toml | .venv/python
 	@$(BIN)/pip install -qq --disable-pip-version-check -e '.[embedded,dev]'
-	@touch .venv/demo $@
+	@touch .venv/demo .venv/examples $@

@@ -15,9 +15,13 @@
 \ir types/group_member.sql
 \ir types/render_item.sql
 \ir types/render_block.sql
+\ir types/request_record.sql
+\ir types/answer.sql
+\ir types/usage_buckets.sql
 
 \ir functions/identity/_fail.sql
 \ir functions/identity/_size.sql
+\ir functions/identity/_require_format.sql
 \ir functions/identity/_uuid_v7.sql
 \ir functions/identity/version.sql
 
@@ -29,6 +33,11 @@
 \ir tables/message_revision.sql
 \ir tables/idempotency_key.sql
 \ir tables/summary.sql
+\ir tables/request_frame.sql
+\ir tables/request_prompt.sql
+\ir tables/request.sql
+\ir tables/usage.sql
+\ir tables/model_price.sql
 \ir tables/context_policy.sql
 \ir tables/tombstone.sql
 \ir tables/retention_policy.sql
@@ -49,6 +58,11 @@
 \ir policies/message_revision.sql
 \ir policies/idempotency_key.sql
 \ir policies/summary.sql
+\ir policies/request_frame.sql
+\ir policies/request_prompt.sql
+\ir policies/request.sql
+\ir policies/usage.sql
+\ir policies/model_price.sql
 \ir policies/context_policy.sql
 \ir policies/tombstone.sql
 \ir policies/retention_policy.sql
@@ -115,6 +129,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/message/_advance_conversation.sql
 \ir functions/message/_find_append.sql
 \ir functions/message/_find_message.sql
+\ir functions/message/_store_messages.sql
 \ir functions/message/append_message.sql
 \ir functions/message/append_messages.sql
 \ir functions/message/last_messages.sql
@@ -136,8 +151,9 @@ revoke create on schema convo_private from convo_search;
 \ir functions/context/_stepped_budget.sql
 \ir functions/context/_scan_groups.sql
 \ir functions/context/_context_window.sql
+\ir functions/context/_summary_items.sql
 \ir functions/context/_fixed_items.sql
-\ir functions/context/_context_items.sql
+\ir functions/context/_considered_items.sql
 \ir functions/context/get_context.sql
 \ir functions/context/explain_context.sql
 
@@ -171,12 +187,45 @@ revoke create on schema convo_private from convo_search;
 \ir functions/render/_render_turns.sql
 \ir functions/render/_render_anthropic.sql
 \ir functions/render/_render_gemini.sql
+\ir functions/render/_renderer.sql
+\ir functions/render/_render.sql
 \ir functions/render/render_context.sql
 
 \ir functions/summary/_newest_user_seq.sql
 \ir functions/summary/_rewind_summary.sql
 \ir functions/summary/_has_open_call.sql
 \ir functions/summary/save_summary.sql
+
+\ir functions/usage/_token_count.sql
+\ir functions/usage/_usage_of.sql
+\ir functions/usage/_price_of.sql
+\ir functions/usage/_record_usage.sql
+\ir views/usage_by_conversation.sql
+\ir views/usage_by_user.sql
+\ir views/usage_by_tenant.sql
+\ir views/usage_by_model.sql
+\ir views/usage_by_day.sql
+
+\ir functions/request/_require_request.sql
+\ir functions/request/_lock_request.sql
+\ir functions/request/_split_parameters.sql
+\ir functions/request/_request_texts.sql
+\ir functions/request/_request_items.sql
+\ir functions/request/_request_body.sql
+\ir functions/request/_request_record.sql
+\ir functions/request/_store_frame.sql
+\ir functions/request/prepare_request.sql
+\ir functions/request/replay_request.sql
+\ir functions/request/list_requests.sql
+\ir functions/request/_answer_format.sql
+\ir functions/request/_is_json.sql
+\ir functions/request/_openai_answer.sql
+\ir functions/request/_openai_responses_answer.sql
+\ir functions/request/_anthropic_answer.sql
+\ir functions/request/_gemini_answer.sql
+\ir functions/request/_read_answer.sql
+\ir functions/request/complete_request.sql
+\ir functions/request/fail_request.sql
 
 \ir functions/retention/set_retention.sql
 \ir functions/retention/_set_hold.sql

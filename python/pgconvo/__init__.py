@@ -43,15 +43,19 @@ from .records import (
     Message,
     Policy,
     PurgeResult,
+    Request,
     RetentionPolicy,
     Summary,
     WindowMessage,
 )
+from .streaming import StreamedResponse
+from .turns import AsyncTurn, Turn
 
 __all__ = [
     "AlreadyApplied",
     "AlreadyInTransaction",
     "AsyncClient",
+    "AsyncTurn",
     "BudgetExceeded",
     "Client",
     "Conflict",
@@ -80,8 +84,11 @@ __all__ = [
     "PgconvoError",
     "Policy",
     "PurgeResult",
+    "Request",
     "RequestNotFound",
     "RetentionPolicy",
+    "StreamedResponse",
     "Summary",
+    "Turn",
     "WindowMessage",
 ]

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
 
+from ._models import Model, plain
 from .errors import InvalidJson, InvalidText
 from .records import (
     ContextItem,
@@ -28,6 +29,7 @@ from .records import (
     Message,
     Policy,
     PurgeResult,
+    Request,
     RetentionPolicy,
     Summary,
     WindowMessage,
@@ -40,6 +42,8 @@ Row = tuple[Any, ...]
 Id = UUID | str
 Metadata = Mapping[str, object]
 Messages = str | bytes | Mapping[str, object] | Sequence[Mapping[str, object]]
+JsonObject = str | bytes | Mapping[str, object] | Model
+Response = JsonObject | Sequence[object]
 
 NO_METADATA: Metadata = MappingProxyType({})
 
@@ -54,6 +58,8 @@ _SQL_TYPES: dict[object, str] = {
     Sequence[int] | None: "int[]",
     Metadata | None: "jsonb",
     Messages | None: "json",
+    JsonObject | None: "json",
+    Response | None: "json",
 }
 
 
@@ -106,7 +112,7 @@ def _to_send(name: str, sql_type: str, value: Any) -> object:
 def _json_text(name: str, value: object) -> str:
     # ASCII: escaped, U+0000 and lone surrogates reach the server.
     try:
-        return json.dumps(value, ensure_ascii=True, allow_nan=False)
+        return json.dumps(value, default=plain, ensure_ascii=True, allow_nan=False)
     except ValueError as error:
         raise InvalidJson(f"{name} can't be written as JSON: {error}") from error
 
@@ -562,6 +568,80 @@ def delete_policy(name: str) -> bool:
     """Delete a context policy; for a service. Returns False when there was none.
 
     Conversations that name it go on with the tenant's default.
+    """
+
+
+# Turns
+
+
+@_row(Request)
+def prepare_request(
+    conversation_id: Id,
+    format: str,
+    model: str | None = None,
+    policy: str | None = None,
+    token_budget: int | None = None,
+    parameters: JsonObject | None = None,
+) -> Request:
+    """What is to be sent to a model, and a record that can give it again.
+
+    `body` of the request is what you send: the rendered context, the model and the
+    parameters. `Client.turn` does this and what follows.
+    format: `openai`, `openai_responses`, `anthropic` or `gemini`.
+    model: named in the body, but for `gemini`, whose address names it.
+    policy, token_budget: as for `get_context`.
+    parameters: members that join the body, such as `temperature` and `tools`; the tools
+        count in the budget.
+    Errors: those of `get_context`.
+    """
+
+
+@_rows(Message)
+def complete_request(
+    request_id: Id, response: Response, expected_seq: int | None = None
+) -> list[Message]:
+    """Store the answer to a request and what it cost; returns its messages.
+
+    The same response again stores nothing, and gives the messages as they are now. An
+    answer that was cut off keeps what is whole; its messages' `metadata` says so.
+    response: the provider's whole response, or the message in it: JSON text as it came,
+        an object of the provider's SDK, or what `json.loads` gave.
+    expected_seq: the last seq that the caller knows of; another one is a Conflict.
+    Errors: RequestNotFound, InvalidMessage (not an answer in the request's format),
+        IdempotencyMismatch (another one came before), Conflict, InvalidText,
+        InvalidJson, ConversationDeleted.
+    """
+
+
+@_nothing
+def fail_request(request_id: Id, error: str, usage: JsonObject | None = None) -> None:
+    """Record a try that gave no answer, and what it cost.
+
+    The request may be tried again, fail again, or be completed.
+    error: what happened; only its first 2,000 characters are kept.
+    usage: the usage of the provider's response, if there was one.
+    Errors: RequestNotFound, IdempotencyMismatch (it was completed), InvalidArgument,
+        ConversationDeleted.
+    """
+
+
+@_value
+def replay_request(request_id: Id) -> str:
+    """The exact body of a request, whatever was edited, deleted or summarised since.
+
+    Errors: RequestNotFound, NotReplayable; `detail` names what was erased.
+    """
+
+
+@_rows(Request)
+def list_requests(
+    conversation_id: Id, at: datetime | None = None, page_size: int = 30
+) -> list[Request]:
+    """Requests of a conversation, newest first, without their bodies.
+
+    at: only those prepared at this time or before, so the first is what the model saw.
+    page_size: 0 to 1,000.
+    Errors: InvalidArgument.
     """
 
 

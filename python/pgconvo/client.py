@@ -12,6 +12,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
@@ -21,12 +22,15 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from . import _calls
-from ._calls import Call, Id
+from ._calls import Call, Id, JsonObject
 from .errors import AlreadyInTransaction, converted
 from .records import Conversation, Message
+from .turns import AsyncTurn, Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_TURN_HINT = "Commit first: locks would be held for as long as the model answers."
 
 
 def _method(call: Call[P, R]) -> Callable[Concatenate[Client, P], R]:
@@ -66,6 +70,8 @@ def _describe(method: Any, call: Call[P, R]) -> None:
 
 def _refuse_transaction(
     connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any],
+    what: str = "acting_as",
+    hint: str = "Commit or roll back first, or use set_context in your transaction.",
 ) -> None:
     # In a savepoint, role and context would outlive the block until the outer commit.
     if connection.info.transaction_status in (
@@ -74,8 +80,7 @@ def _refuse_transaction(
         TransactionStatus.INERROR,
     ):
         raise AlreadyInTransaction(
-            "acting_as needs a connection that is outside any transaction",
-            hint="Commit or roll back first, or use set_context in your transaction.",
+            f"{what} needs a connection that is outside any transaction", hint=hint
         )
 
 
@@ -106,6 +111,61 @@ class Client:
                     self.connection.execute(_set_role(role))
             self.set_context(tenant_id, user_id)
             yield self
+
+    @contextmanager
+    def turn(
+        self,
+        conversation_id: Id,
+        format: str,
+        model: str | None = None,
+        policy: str | None = None,
+        token_budget: int | None = None,
+        parameters: JsonObject | None = None,
+        *,
+        tenant_id: str | None = None,
+        user_id: str | None = None,
+        role: str | None = "convo_app",
+    ) -> Iterator[Turn]:
+        """A whole turn, around the call of a model; `turn.complete` stores its answer.
+
+            with client.turn(conversation_id, "openai", model="gpt-5") as turn:
+                turn.complete(send(turn.body))
+
+        Preparing, completing and failing are each a transaction of its own, committed
+        at once, so none is open while the model answers. An exception in the block is
+        recorded as `fail_request` does, and goes on; so is leaving without an answer.
+        tenant_id, user_id, role: as for `acting_as`; without a tenant the login's own
+            settings say who is asking.
+        format and the rest: as for `prepare_request`.
+        Errors: those of `prepare_request` and `acting_as`.
+        """
+        transaction = partial(self._transaction, tenant_id, user_id, role)
+        with transaction():
+            request = self.prepare_request(
+                conversation_id, format, model, policy, token_budget, parameters
+            )
+        turn = Turn(self, request, transaction)
+        try:
+            yield turn
+        except BaseException as error:
+            turn._end(error)
+            raise
+        turn._end()
+
+    @contextmanager
+    def _transaction(
+        self, tenant_id: str | None, user_id: str | None, role: str | None
+    ) -> Iterator[None]:
+        """One transaction of a turn."""
+        _refuse_transaction(self.connection, "a turn", _TURN_HINT)
+        if tenant_id is not None:
+            with self.acting_as(tenant_id, user_id, role):
+                yield
+        elif user_id is not None:
+            raise TypeError("user_id needs tenant_id")
+        else:
+            with self.connection.transaction():
+                yield
 
     def iter_messages(
         self, conversation_id: Id, page_size: int = 100
@@ -165,6 +225,12 @@ class Client:
     list_policies = _method(_calls.list_policies)
     delete_policy = _method(_calls.delete_policy)
 
+    prepare_request = _method(_calls.prepare_request)
+    complete_request = _method(_calls.complete_request)
+    fail_request = _method(_calls.fail_request)
+    replay_request = _method(_calls.replay_request)
+    list_requests = _method(_calls.list_requests)
+
     save_summary = _method(_calls.save_summary)
 
     set_retention = _method(_calls.set_retention)
@@ -192,6 +258,49 @@ class AsyncClient:
                     await self.connection.execute(_set_role(role))
             await self.set_context(tenant_id, user_id)
             yield self
+
+    @asynccontextmanager
+    async def turn(
+        self,
+        conversation_id: Id,
+        format: str,
+        model: str | None = None,
+        policy: str | None = None,
+        token_budget: int | None = None,
+        parameters: JsonObject | None = None,
+        *,
+        tenant_id: str | None = None,
+        user_id: str | None = None,
+        role: str | None = "convo_app",
+    ) -> AsyncIterator[AsyncTurn]:
+        """Do what `Client.turn` does; with `async with`."""
+        transaction = partial(self._transaction, tenant_id, user_id, role)
+        async with transaction():
+            request = await self.prepare_request(
+                conversation_id, format, model, policy, token_budget, parameters
+            )
+        turn = AsyncTurn(self, request, transaction)
+        try:
+            yield turn
+        except BaseException as error:
+            await turn._end(error)
+            raise
+        await turn._end()
+
+    @asynccontextmanager
+    async def _transaction(
+        self, tenant_id: str | None, user_id: str | None, role: str | None
+    ) -> AsyncIterator[None]:
+        """One transaction of a turn."""
+        _refuse_transaction(self.connection, "a turn", _TURN_HINT)
+        if tenant_id is not None:
+            async with self.acting_as(tenant_id, user_id, role):
+                yield
+        elif user_id is not None:
+            raise TypeError("user_id needs tenant_id")
+        else:
+            async with self.connection.transaction():
+                yield
 
     async def iter_messages(
         self, conversation_id: Id, page_size: int = 100
@@ -252,6 +361,12 @@ class AsyncClient:
     get_policy = _async_method(_calls.get_policy)
     list_policies = _async_method(_calls.list_policies)
     delete_policy = _async_method(_calls.delete_policy)
+
+    prepare_request = _async_method(_calls.prepare_request)
+    complete_request = _async_method(_calls.complete_request)
+    fail_request = _async_method(_calls.fail_request)
+    replay_request = _async_method(_calls.replay_request)
+    list_requests = _async_method(_calls.list_requests)
 
     save_summary = _async_method(_calls.save_summary)
 

@@ -142,7 +142,7 @@ class InvalidJson(PgconvoError, ValueError):
 
 
 class AlreadyInTransaction(PgconvoError, RuntimeError):
-    """Refused before sending: `acting_as` begins a transaction of its own."""
+    """Refused before sending: `acting_as` and `turn` begin their own transactions."""
 
 
 _BY_SQLSTATE: dict[str, type[PgconvoError]] = {

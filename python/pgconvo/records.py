@@ -140,6 +140,33 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """What was sent to a model (`convo.request_record`).
+
+    `body` is the exact text, None in lists; `body_sha256` is the hash of it in UTF-8.
+    `token_count` is what it was reckoned to cost, tools included. `first_seq` and
+    `last_seq` are those of the messages in it. `status` is `prepared`, `completed` or
+    `failed`; `finished_at` is None for a prepared one. `renderer` is the number of the
+    code that wrote the body.
+    """
+
+    request_id: UUID
+    conversation_id: UUID
+    format: str
+    model: str | None
+    policy: str
+    body: str | None
+    body_sha256: bytes
+    token_count: int
+    first_seq: int | None
+    last_seq: int | None
+    status: str
+    created_at: datetime
+    finished_at: datetime | None
+    renderer: int
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A summary of the groups that begin at `through_seq` or before.
 

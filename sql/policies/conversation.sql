@@ -111,12 +111,12 @@ grant insert (
     tenant_id, conversation_id, user_id, title, system_prompt_sha256, retention_class,
     policy, last_seq, message_count, token_total, body_count, body_tokens,
     summary_through_seq, metadata, created_at, updated_at, archived_at, forked_from,
-    forked_at_seq
+    forked_at_seq, edit_count
 ) on convo.conversation to convo_app, convo_service;
 grant update (
     title, system_prompt_sha256, retention_class, policy, last_seq, message_count,
     token_total, body_count, body_tokens, summary_through_seq, metadata, updated_at,
-    archived_at
+    archived_at, edit_count
 ) on convo.conversation to convo_app, convo_service;
 grant update (user_id) on convo.conversation to convo_service;
 grant select on convo.conversation to convo_reader, convo_backup;

@@ -20,6 +20,7 @@ create table convo.conversation (
     archived_at timestamptz(3),
     forked_from uuid,
     forked_at_seq integer,
+    edit_count integer not null default 0,
     constraint conversation_pkey primary key (tenant_id, conversation_id),
     -- what children refer to: so a child's owner is always its conversation's owner
     constraint conversation_owner_key unique (tenant_id, conversation_id, user_id),
@@ -93,6 +94,8 @@ comment on column convo.conversation.forked_from is
 'The conversation it was forked from, which may be gone.';
 comment on column convo.conversation.forked_at_seq is
 'The seq of the last message that the fork copied.';
+comment on column convo.conversation.edit_count is
+'How many edits there were, which tells replays what a message said when.';
 comment on index convo.conversation_user_id_system_prompt_sha256_idx is
 'One user''s conversations; conversations that use a prompt.';
 comment on index convo.conversation_retention_class_created_at_idx is

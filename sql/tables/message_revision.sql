@@ -10,6 +10,7 @@ create table convo.message_revision (
     tokens integer not null,
     is_estimated boolean not null,
     created_at timestamptz(3) not null,
+    edit_number integer not null default 0,
     constraint message_revision_pkey
     primary key (tenant_id, conversation_id, seq, revision),
     constraint message_revision_conversation_fkey
@@ -38,3 +39,5 @@ comment on column convo.message_revision.is_estimated is
 'Whether tokens is an estimate.';
 comment on column convo.message_revision.created_at is
 'When that version was written.';
+comment on column convo.message_revision.edit_number is
+'The edit of the conversation that superseded it; 0: one before edits had numbers.';

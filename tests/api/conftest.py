@@ -22,14 +22,16 @@ SECRET = "sesame"
 MESSAGES = {
     "PC001": "conversation not found",
     "PC002": "message not found",
+    "PC003": "request not found",
     "PC010": "changed by somebody else",
-    "PC011": "idempotency key used for other content",
+    "PC011": "idempotency key or request id used for other content",
     "PC012": "conversation was deleted",
     "PC013": "conversation id is taken",
     "PC020": "what must be kept does not fit the budget",
     "PC030": "no tenant or user set",
     "PC040": "conversation is on legal hold",
     "PC050": "message not valid in its format",
+    "PC060": "request can not be replayed exactly any more",
     "22023": "invalid argument",
     "42501": "not allowed",
 }

@@ -343,6 +343,32 @@ def test_collects_prompts_that_nothing_uses_any_more(maintainer, ann, rule, old,
     assert ann.get(young)["system_prompt"] == "shared"
 
 
+def test_collects_the_texts_of_requests(maintainer, ann, rule, age, db):
+    for tools in ("gone", "shared"):
+        own = ann.create(system_prompt=tools)
+        ann.say(own, 1)
+        ann.row(
+            "prepare_request",
+            conversation_id=own,
+            format="openai",
+            parameters=f'{{"tools": ["{tools}"]}}',
+        )
+        age(own, "31 days")
+    young = ann.create()
+    ann.say(young, 1)
+    ann.row(
+        "prepare_request",
+        conversation_id=young,
+        format="openai",
+        parameters='{"tools": ["shared"]}',
+    )
+    rule()
+    assert maintainer.row("purge")["conversations"] == 2
+    rows = db.execute("select content from convo.prompt").fetchall()
+    assert rows == [('["shared"]',)]
+    assert db.execute("select count(*) from convo.request").fetchone() == (1,)
+
+
 def test_a_prompt_that_a_held_one_uses_stays(maintainer, ann, service, rule, old):
     held, _ = old(system_prompt="shared"), old(system_prompt="shared")
     service.row("hold_conversation", conversation_id=held, reason="case 7")

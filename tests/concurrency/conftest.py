@@ -78,10 +78,42 @@ INVARIANTS = {
     "each prompt is in use": """
         select p.user_id, p.content
         from convo.prompt as p
-        left join convo.conversation as c
-            on (c.tenant_id, c.user_id, c.system_prompt_sha256)
+        where not exists (
+            select
+            from convo.conversation as c
+            where (c.tenant_id, c.user_id, c.system_prompt_sha256)
                 = (p.tenant_id, p.user_id, p.sha256)
-        where c.conversation_id is null
+        )
+            and not exists (
+                select
+                from convo.request_prompt as r
+                where (r.tenant_id, r.user_id, r.sha256)
+                    = (p.tenant_id, p.user_id, p.sha256)
+            )
+    """,
+    "each request has its frame and its answer": """
+        select r.request_id
+        from convo.request as r
+        left join convo.request_frame as f using (tenant_id, conversation_id, frame_id)
+        where f.frame_id is null
+            or f.user_id <> r.user_id
+            or r.last_answer_seq - r.first_answer_seq + 1 <> (
+                select count(*)
+                from convo.message as m
+                where (m.tenant_id, m.conversation_id)
+                    = (r.tenant_id, r.conversation_id)
+                    and m.seq between r.first_answer_seq and r.last_answer_seq
+            )
+    """,
+    "each completed request has its usage once": """
+        select r.request_id
+        from convo.request as r
+        where r.response_sha256 is not null and 1 < (
+            select count(*)
+            from convo.usage as u
+            where (u.tenant_id, u.request_id) = (r.tenant_id, r.request_id)
+                and not u.is_failed
+        )
     """,
 }
 

@@ -113,6 +113,86 @@ def test_what_was_acknowledged_survives(durable, rng, check_invariants):
     assert {content for (content,) in contents} == expected
 
 
+class Turns:
+    """Takes turns until the server dies, and knows what was acknowledged."""
+
+    def __init__(self, conversation) -> None:
+        self.conversation = conversation
+        self.prepared: dict[object, str] = {}
+        self.completed: set[object] = set()
+
+    def take(self, conn) -> None:
+        """Append, prepare, complete; each call is a transaction of its own."""
+        conn.execute(
+            "select convo.append_message(%s, 'user', 'text', 1)", (self.conversation,)
+        )
+        request_id, body = conn.execute(
+            "select request_id, body from convo.prepare_request(%s, 'openai')",
+            (self.conversation,),
+        ).fetchone()
+        self.prepared[request_id] = body
+        self.complete(conn, request_id)
+
+    def complete(self, conn, request_id) -> None:
+        answer = {"role": "assistant", "content": str(request_id)}
+        conn.execute(
+            "select convo.complete_request(%s, %s)",
+            (request_id, psycopg.types.json.Json(answer)),
+        )
+        self.completed.add(request_id)
+
+    def run(self, running) -> None:
+        with (
+            connect(running, "app") as conn,
+            contextlib.suppress(psycopg.OperationalError),
+        ):
+            while True:
+                self.take(conn)
+
+
+def test_turns_go_on_where_they_were(durable, rng, check_invariants):
+    with connect(durable, "app") as conn:
+        workers = [
+            Turns(conn.execute("select convo.create_conversation()").fetchone()[0])
+            for _ in range(4)
+        ]
+    for _ in range(3):
+        with ThreadPoolExecutor(len(workers)) as pool:
+            running = [pool.submit(worker.run, durable) for worker in workers]
+            time.sleep(rng.uniform(0.2, 0.5))
+            durable.kill()
+            for future in running:
+                future.result(20)
+        durable.start()
+        with connect(durable) as db:
+            check_invariants(db)
+            stored = dict(
+                db.execute(
+                    "select request_id, response_sha256 is not null from convo.request"
+                ).fetchall()
+            )
+        with connect(durable, "app") as conn:
+            for worker in workers:
+                assert stored.keys() >= worker.prepared.keys()
+                assert all(stored[r] for r in worker.completed)
+                # What was prepared, or completed unseen, is completed now.
+                for request_id, body in worker.prepared.items():
+                    worker.complete(conn, request_id)
+                    assert conn.execute(
+                        "select convo.replay_request(%s)", (request_id,)
+                    ).fetchone() == (body,)
+    with connect(durable) as db:
+        check_invariants(db)
+        answers = db.execute(
+            "select content from convo.message"
+            " where role = 'assistant' and conversation_id = any(%s)",
+            ([worker.conversation for worker in workers],),
+        ).fetchall()
+    completed = {str(r) for worker in workers for r in worker.completed}
+    assert len(answers) == len(completed) > len(workers)
+    assert {answer for (answer,) in answers} == completed
+
+
 def test_a_purge_survives(durable, rng, check_invariants):
     with connect(durable) as db:
         db.execute("truncate convo.conversation, convo.prompt cascade")

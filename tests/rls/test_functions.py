@@ -13,14 +13,17 @@ from psycopg.types.json import Json, Jsonb
 from .world import APP_ATTACKERS, ATTACKERS, NOBODY, PEOPLE, VICTIM, attempt, secret
 
 LEAVE_OUT = object()
+TARGETS = ("conversation_id", "request_id")
 ARGUMENTS = {
     "action": "delete",
     "after_seq": LEAVE_OUT,
+    "at": LEAVE_OUT,
     "basis": "activity",
     "before_at": LEAVE_OUT,
     "before_id": LEAVE_OUT,
     "before_seq": 1000,
     "content": "a new text",
+    "error": "an error",
     "expected_revision": LEAVE_OUT,
     "expected_seq": LEAVE_OUT,
     "format": "openai",
@@ -39,11 +42,13 @@ ARGUMENTS = {
     "name": "a policy",
     "open_calls": LEAVE_OUT,
     "page_size": 1000,
+    "parameters": LEAVE_OUT,
     "pin_last_user": LEAVE_OUT,
     "policy": "a policy",
     "previous_through_seq": 0,
     "reason": "a reason",
     "recall_limit": LEAVE_OUT,
+    "response": Json({"role": "assistant", "content": "an answer"}),
     "retention_class": "short",
     "role": "user",
     "seq": 1,
@@ -60,6 +65,7 @@ ARGUMENTS = {
     "to_user_id": "bob",
     "token_budget": 1_000_000,
     "tokens": LEAVE_OUT,
+    "usage": LEAVE_OUT,
     "user_id": LEAVE_OUT,
 }
 # API: who may call what.
@@ -68,12 +74,14 @@ WITHOUT_TENANT = CONTEXT | {"estimate_tokens", "version", "purge", "purge_all"}
 READING = {
     "get_conversation", "list_conversations", "last_messages", "list_messages",
     "token_window", "get_context", "render_context", "message_revisions",
+    "replay_request", "list_requests",
 }  # fmt: skip
 WRITING = {
     "create_conversation", "update_conversation", "archive_conversation",
     "unarchive_conversation", "delete_conversation", "fork_conversation",
     "append_message", "append_messages", "edit_message", "delete_message",
-    "restore_message", "delete_messages", "save_summary",
+    "restore_message", "delete_messages", "save_summary", "prepare_request",
+    "complete_request", "fail_request",
 }  # fmt: skip
 NUMBERS = {"explain_context", "get_policy", "list_policies"}
 TEXT = {"estimate_tokens", "version"}
@@ -106,7 +114,7 @@ def functions(world, sessions):
         f"{name}: {argument}"
         for name, _, arguments in rows
         for argument in arguments
-        if argument not in ARGUMENTS and argument != "conversation_id"
+        if argument not in ARGUMENTS and argument not in TARGETS
     }
     if unknown:
         pytest.fail(f"teach ARGUMENTS in {__file__}: {sorted(unknown)}")
@@ -116,10 +124,11 @@ def functions(world, sessions):
     return {name: (kind, arguments) for name, kind, arguments in rows}
 
 
-def call(functions, name, conversation):
+def call(functions, name, target):
+    """A call about a conversation, or about a request where it takes one."""
     kind, arguments = functions[name]
     given = {
-        argument: conversation if argument == "conversation_id" else ARGUMENTS[argument]
+        argument: target if argument in TARGETS else ARGUMENTS[argument]
         for argument in arguments
         if ARGUMENTS.get(argument) is not LEAVE_OUT
     }
@@ -131,6 +140,13 @@ def call(functions, name, conversation):
             for argument, value in given.items()
         ),
     )
+
+
+def targets(arguments, things):
+    """What there is of what a function is about, by its state."""
+    if "request_id" in arguments:
+        return things.requests
+    return things.conversations if "conversation_id" in arguments else {}
 
 
 def without_id(outcome, conversation):
@@ -146,9 +162,7 @@ def test_not_yours_is_the_same_as_not_there(world, act, functions, attacker):
             missing = attempt(conn, call(functions, name, NOBODY))
             if secret(*VICTIM) in str(missing):
                 wrong.append(f"{name}: {missing}")
-            if "conversation_id" not in arguments:
-                continue
-            for state, victims in vars(world.things[VICTIM]).items():
+            for state, victims in targets(arguments, world.things[VICTIM]).items():
                 got = attempt(conn, call(functions, name, victims))
                 if name == "create_conversation" and attacker.tenant == "a":
                     # The key is the tenant's: somebody else's id is taken.
@@ -160,7 +174,7 @@ def test_not_yours_is_the_same_as_not_there(world, act, functions, attacker):
                 if name != "create_conversation" and not (
                     got.is_nothing
                     or got.rows == [(False,)]
-                    or got.code in ("PC001", "PC030", "42501")
+                    or got.code in ("PC001", "PC003", "PC030", "42501")
                 ):
                     wrong.append(f"{name} {state}: {got}")
     assert wrong == []
@@ -228,7 +242,8 @@ def test_who_may_is_answered(world, act, functions, login, person):
         if name == "create_conversation" and login != "test_app":
             continue
         with act(login, *person) as conn:
-            got = attempt(conn, call(functions, name, own.live))
+            target = own.prepared if "request_id" in functions[name][1] else own.live
+            got = attempt(conn, call(functions, name, target))
             is_theirs = name not in READING or secret(*owner) in str(got)
             if got.code or got.count == 0 or not is_theirs:
                 wrong.append(f"{name}: {got}")
@@ -245,7 +260,7 @@ def test_creating_is_for_oneself_and_service_names_the_owner(world, act, functio
         assert attempt(conn, create, None).code == "22023"
     # An id of another tenant is free, one of another user of the tenant is taken.
     create = "select convo.create_conversation(conversation_id => %s)"
-    for victims in vars(world.things[VICTIM]).values():
+    for victims in world.things[VICTIM].conversations.values():
         with act("test_app", "b", "ann") as conn:
             assert attempt(conn, create, victims).rows == [(victims,)]
         with act("test_app", "a", "bob") as conn:
@@ -257,6 +272,11 @@ def test_creating_is_for_oneself_and_service_names_the_owner(world, act, functio
 
 # What the functions call: granted too, since the functions are invokers.
 CONVERSATION = "json_populate_record(null::convo.conversation, {row})"
+REQUEST = "json_populate_record(null::convo.request, {request_row})"
+FRAME = (
+    "row({tenant}, {id}, null, {user}, 'openai', null, 'p', '{{}}', 1, '{{}}')"
+    "::convo.request_frame"
+)
 POLICY = (
     "row('p', 'summary', 8000, null, 0, 0, true, true, 'drop', 'exchange', 20000, 0.8,"
     " 15, 0)::convo.policy_record"
@@ -266,7 +286,7 @@ PRIVATE = {
     "_audit": ("('hold', {id}, 'a reason')", "42501"),
     "_claim": ("('sub')", ""),
     "_collect_prompt": ("({tenant}, {user}, {sha256})", ""),
-    "_context_items": ("({id}, null, null, true)", "PC001"),
+    "_considered_items": ("({id}, null, null, 0, true)", "PC001"),
     "_context_window": (f"({CONVERSATION}, {POLICY}, 0, 0, 0, true)", "PC020"),
     "_due_conversations": ("(true, null)", "42501"),
     "_fail": ("('PC001', '{{}}')", "PC001"),
@@ -284,6 +304,16 @@ PRIVATE = {
     "_lock_conversation": ("({id})", "PC001"),
     "_newest_user_seq": (f"({CONVERSATION})", ""),
     "_open_calls": ("({id}, array[{secret}])", ""),
+    "_lock_request": ("({request})", "PC003"),
+    "_price_of": ("('a model', clock_timestamp())", ""),
+    "_record_usage": (
+        "({tenant}, {request}, {id}, {user}, 'openai', 'm', '{{}}', false)",
+        "42501",
+    ),
+    "_request_body": (f"({REQUEST})", "PC060"),
+    "_request_items": (f"({REQUEST}, null)", "PC060"),
+    "_request_texts": (f"({REQUEST})", ""),
+    "_require_request": ("({request})", "PC003"),
     "_require_tenant": ("()", ""),
     "_mark_hold": ("({id}, true, 'a reason')", "42501"),
     "_rewind_summary": (f"({CONVERSATION}, 1)", ""),
@@ -291,6 +321,11 @@ PRIVATE = {
     "_scan_groups": (f"({CONVERSATION}, {POLICY}, 0, 1000, true)", ""),
     "_set_deleted": ("({id}, 1, true)", "PC001"),
     "_set_hold": ("({id}, false, 'a reason')", "42501"),
+    "_store_frame": (f"({FRAME}, array[{{secret}}, null, null, null])", "42501"),
+    "_store_messages": (
+        "({id}, 'openai', array[]::convo._parsed_message[], null, 'm', null)",
+        "PC001",
+    ),
     "_store_prompt": ("({user}, {secret})", ""),
     "_uuid_v7": ("()", ""),
 }
@@ -315,6 +350,12 @@ def test_what_the_functions_call_gives_no_more_than_they_do(world, act, attacker
             " from convo.conversation as c where c.conversation_id = %s",
             (world.things[VICTIM].live,),
         ).fetchall()
+        request = world.things[VICTIM].prepared
+        ((request_row,),) = conn.execute(
+            "select row_to_json(r)::text from convo.request as r"
+            " where r.request_id = %s",
+            (request,),
+        ).fetchall()
     assert {name for name, _ in private} == PRIVATE.keys(), (
         f"teach PRIVATE in {__file__}"
     )
@@ -329,6 +370,8 @@ def test_what_the_functions_call_gives_no_more_than_they_do(world, act, attacker
             user=VICTIM[1],
             sha256=sha256,
             row=row,
+            request=request,
+            request_row=request_row,
             secret=secret(*VICTIM),
         )
         with act(attacker.login, attacker.tenant, attacker.user) as conn:

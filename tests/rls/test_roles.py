@@ -252,6 +252,7 @@ def test_the_maintainer_reads_no_content(world, act):
             "retention_class", "last_seq", "is_on_hold", "created_at", "updated_at",
         },
         "convo.prompt": {"tenant_id", "user_id", "sha256"},
+        "convo.request_prompt": {"tenant_id", "conversation_id", "user_id", "sha256"},
         "convo.retention_policy": set(world.tables["convo.retention_policy"]),
     }  # fmt: skip
     with act("test_maintainer", *VICTIM) as conn:

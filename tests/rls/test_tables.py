@@ -312,7 +312,8 @@ def test_no_row_of_ones_own_joins_a_conversation_of_somebody_else(world, act, at
             {row}::jsonb || jsonb_build_object(
                 'tenant_id', {tenant}::text, 'user_id', {user}::text,
                 'conversation_id', {conversation}::uuid,
-                'seq', 1000, 'key', 'a key not used before'
+                'seq', 1000, 'key', 'a key not used before',
+                'request_id', gen_random_uuid(), 'frame_id', gen_random_uuid()
             )
         )::json) as r
     """

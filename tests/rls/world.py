@@ -32,12 +32,24 @@ def secret(tenant: str, user: str) -> str:
 
 @dataclass
 class Things:
-    """The conversations of one person."""
+    """The conversations of one person, and two requests of the live one."""
 
     live: UUID
     held: UUID
     due: UUID
     gone: UUID
+    prepared: UUID = NOBODY
+    completed: UUID = NOBODY
+
+    @property
+    def conversations(self) -> dict[str, UUID]:
+        """The conversations by their state."""
+        return {name: getattr(self, name) for name in ("live", "held", "due", "gone")}
+
+    @property
+    def requests(self) -> dict[str, UUID]:
+        """The requests by their state."""
+        return {"prepared": self.prepared, "completed": self.completed}
 
 
 @dataclass
@@ -194,6 +206,18 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
     for one in (things.live, things.held):
         call("append_message(%s, 'user', %s)", one, text)
     call("save_summary(%s, %s, 1, 0, null, %s)", things.held, text, text)
+    parameters = Json({"user": text, "tools": [text]})
+    things.prepared, things.completed = (
+        conn.execute(
+            "select request_id"
+            " from convo.prepare_request(%s, 'openai', %s, null, null, %s)",
+            (things.live, text, parameters),
+        ).fetchall()[0][0]
+        for _ in range(2)
+    )
+    answer = {"message": {"role": "assistant", "content": text}}
+    response = Json({"choices": [answer], "usage": {"prompt_tokens": 1, "note": text}})
+    call("complete_request(%s, %s)", things.completed, response)
     call("set_policy('a policy')")
     call("hold_conversation(%s, %s)", things.held, text)
     call("delete_conversation(%s)", things.gone)

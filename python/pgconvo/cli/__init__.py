@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import context, demo, migrations, purge, selftest, servers
+from . import context, demo, migrations, purge, requests, selftest, servers, usage
 from ._common import Group
 
 app = typer.Typer(
@@ -14,9 +14,14 @@ app = typer.Typer(
     help="LLM conversation history in PostgreSQL.",
 )
 app.add_typer(servers.app, name="server")
+app.add_typer(usage.prices, name="prices")
 app.command()(demo.demo)
 app.command()(context.context)
 app.command()(context.explain)
+app.command()(requests.requests)
+app.command()(requests.replay)
+app.command()(requests.diff)
+app.command()(usage.usage)
 app.command()(migrations.migrate)
 app.command()(migrations.status)
 app.command()(migrations.drift)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import psycopg
@@ -13,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from pgconvo import Client
 from pgconvo.errors import PgconvoError
 from pgconvo.server import kept
 
@@ -32,10 +35,26 @@ Dsn = Annotated[
         show_default=False,
     ),
 ]
+Tenant = Annotated[str, typer.Option(help="The tenant.")]
+User = Annotated[
+    str | None,
+    typer.Option(
+        help="Its user, as convo_app; without one it is read as convo_reader.",
+        show_default=False,
+    ),
+]
+DsnOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PGCONVO_DSN",
+        help="A connection string; by default the local server's.",
+        show_default=False,
+    ),
+]
 
 
 class Group(TyperGroup):
-    """Commands whose expected errors are one line on stderr and exit code 1."""
+    """Commands whose expected errors are one line on stderr, and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -49,7 +68,8 @@ class Group(TyperGroup):
                 )
             # A driver's error can have several lines.
             typer.echo("Error: " + " ".join(str(error).split()), err=True)
-            raise typer.Exit(1) from error
+            # As in diff(1): 1 says that there are differences.
+            raise typer.Exit(2 if ctx.invoked_subcommand == "diff" else 1) from error
 
 
 def connect(dsn: str | None) -> psycopg.Connection:
@@ -63,6 +83,14 @@ def connect(dsn: str | None) -> psycopg.Connection:
             )
         dsn = server.dsn()
     return psycopg.connect(dsn, autocommit=True, application_name="pgconvo")
+
+
+@contextmanager
+def reading(dsn: str | None, tenant: str, user: str | None) -> Iterator[Client]:
+    """Act as a reader of the tenant, or as a user of it, in one transaction."""
+    role = "convo_reader" if user is None else "convo_app"
+    with connect(dsn) as conn, Client(conn).acting_as(tenant, user, role) as client:
+        yield client
 
 
 def allow_any_text() -> None:

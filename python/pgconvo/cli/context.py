@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -12,27 +11,19 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from pgconvo import Client
-
-from ._common import allow_any_text, bar, connect, console, fit, one_line
+from ._common import (
+    DsnOption,
+    Tenant,
+    User,
+    allow_any_text,
+    bar,
+    console,
+    fit,
+    one_line,
+    reading,
+)
 
 Conversation = Annotated[UUID, typer.Argument(help="The conversation.", metavar="ID")]
-Tenant = Annotated[str, typer.Option(help="The tenant.")]
-User = Annotated[
-    str | None,
-    typer.Option(
-        help="Its user, as convo_app; without one it is read as convo_reader.",
-        show_default=False,
-    ),
-]
-DsnOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar="PGCONVO_DSN",
-        help="A connection string; by default the local server's.",
-        show_default=False,
-    ),
-]
 Policy = Annotated[
     str | None,
     typer.Option(help="A context policy of the tenant.", show_default=False),
@@ -65,7 +56,7 @@ def context(
     format: Format = None,
 ) -> None:
     """Show what would be sent to a model, with running totals."""
-    with _reading(dsn, tenant, user) as client:
+    with reading(dsn, tenant, user) as client:
         if format is not None:
             text = client.render_context(conversation_id, format, policy, budget)
             typer.echo(text.encode())
@@ -96,7 +87,7 @@ def explain(
     budget: Budget = None,
 ) -> None:
     """Show every message: whether it would be sent to a model, or why not."""
-    with _reading(dsn, tenant, user) as client:
+    with reading(dsn, tenant, user) as client:
         items = client.explain_context(conversation_id, policy, budget)
     rows = [
         [
@@ -114,13 +105,6 @@ def explain(
     _print(columns, rows, [item.tokens for item in items], kept)
     total = sum(item.tokens for item in items if item.is_kept)
     console.print(f"{sum(kept):,} of {len(items):,} items kept, {total:,} tokens")
-
-
-@contextmanager
-def _reading(dsn: str | None, tenant: str, user: str | None) -> Iterator[Client]:
-    role = "convo_reader" if user is None else "convo_app"
-    with connect(dsn) as conn, Client(conn).acting_as(tenant, user, role) as client:
-        yield client
 
 
 def _number(number: int | None) -> str:

@@ -46,23 +46,8 @@ begin atomic
         null::text
     from convo.summary as s
     cross join
-        lateral (
-            select
-                'user' as role,
-                'Summarize our conversation so far.' as content,
-                6 as tokens,
-                1 as place
-            where _fixed_items.summary_placement = 'exchange'
-            union all
-            select
-                case
-                    when _fixed_items.summary_placement = 'exchange' then 'assistant'
-                    else 'system'
-                end,
-                s.content,
-                s.tokens,
-                2
-        ) as e
+        lateral
+        convo._summary_items(s.content, s.tokens, _fixed_items.summary_placement) as e
     where s.tenant_id = (_fixed_items.conversation).tenant_id
         and s.conversation_id = (_fixed_items.conversation).conversation_id
         and s.through_seq = _fixed_items.covered_seq;

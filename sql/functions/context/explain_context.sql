@@ -32,9 +32,9 @@ begin atomic
         end as running_tokens,
         i.reason is null as is_kept,
         coalesce(i.reason, 'kept') as reason
-    from convo._context_items(
+    from convo._considered_items(
             explain_context.conversation_id, explain_context.policy,
-            explain_context.token_budget, true
+            explain_context.token_budget, 0, true
         ) as i
     order by i.section, i.group_seq, i.seq;
 end;

@@ -24,10 +24,11 @@ begin atomic
         i.content,
         i.tokens,
         sum(i.tokens) over w as running_tokens
-    from convo._context_items(
+    from convo._considered_items(
             get_context.conversation_id,
             get_context.policy,
             get_context.token_budget,
+            0,
             false
         ) as i
     where i.reason is null

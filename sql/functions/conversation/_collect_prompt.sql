@@ -13,6 +13,12 @@ begin
         where c.tenant_id = _collect_prompt.tenant_id
             and c.user_id = _collect_prompt.user_id
             and c.system_prompt_sha256 = _collect_prompt.sha256
+    ) or exists (
+        select
+        from convo.request_prompt as r
+        where r.tenant_id = _collect_prompt.tenant_id
+            and r.user_id = _collect_prompt.user_id
+            and r.sha256 = _collect_prompt.sha256
     ) then
         return;
     end if;

@@ -11,6 +11,7 @@ as $$
 declare
     tenant constant text := convo._require_tenant();
     old convo.conversation;
+    texts bytea[];
 begin
     select c.* into old
     from convo.conversation as c
@@ -24,12 +25,20 @@ begin
             'PC040', jsonb_build_object('conversation_id', old.conversation_id)
         );
     end if;
+    texts := array(
+        select r.sha256
+        from convo.request_prompt as r
+        where r.tenant_id = tenant and r.conversation_id = old.conversation_id
+        union
+        select old.system_prompt_sha256
+    );
     delete from convo.conversation as c
     where c.tenant_id = tenant and c.conversation_id = old.conversation_id;
     insert into convo.tombstone (tenant_id, conversation_id, user_id)
     values (tenant, old.conversation_id, old.user_id)
     on conflict do nothing; -- by direct SQL, before its time
-    perform convo._collect_prompt(tenant, old.user_id, old.system_prompt_sha256);
+    perform convo._collect_prompt(tenant, old.user_id, t.sha256)
+    from unnest(texts) as t (sha256);
     return true;
 end
 $$;

@@ -37,7 +37,8 @@ begin
     insert into convo.conversation (
         tenant_id, conversation_id, user_id, title, system_prompt_sha256,
         retention_class, policy, last_seq, message_count, token_total, body_count,
-        body_tokens, summary_through_seq, metadata, created_at, updated_at, forked_from, forked_at_seq
+        body_tokens, summary_through_seq, metadata, created_at, updated_at, forked_from,
+        forked_at_seq, edit_count
     )
     select
         source.tenant_id, id, source.user_id,
@@ -49,7 +50,8 @@ begin
             sum(m.tokens) filter (where m.role <> 'system' and m.group_seq > covered_seq),
             0
         ),
-        covered_seq, source.metadata, instant, instant, source.conversation_id, last_copied
+        covered_seq, source.metadata, instant, instant, source.conversation_id,
+        last_copied, source.edit_count
     from convo.message as m
     where m.tenant_id = source.tenant_id
         and m.conversation_id = source.conversation_id
@@ -72,11 +74,11 @@ begin
 
     insert into convo.message_revision (
         tenant_id, conversation_id, seq, revision, user_id, content, payload, tokens,
-        is_estimated, created_at
+        is_estimated, created_at, edit_number
     )
     select
         r.tenant_id, id, r.seq, r.revision, r.user_id, r.content, r.payload, r.tokens,
-        r.is_estimated, r.created_at
+        r.is_estimated, r.created_at, r.edit_number
     from convo.message_revision as r
     where r.tenant_id = source.tenant_id
         and r.conversation_id = source.conversation_id

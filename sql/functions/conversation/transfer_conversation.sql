@@ -13,6 +13,7 @@ declare
         transfer_conversation.conversation_id
     );
     prompt text;
+    texts bytea[];
     result convo.conversation_record;
 begin
     if coalesce(length(transfer_conversation.to_user_id), 0) not between 1 and 255 then
@@ -20,6 +21,13 @@ begin
             'argument', 'to_user_id', 'minimum_length', 1, 'maximum_length', 255
         ));
     end if;
+    texts := array(
+        select r.sha256
+        from convo.request_prompt as r
+        where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id
+        union
+        select old.system_prompt_sha256
+    );
     select r.system_prompt into prompt
     from convo.get_conversation(old.conversation_id) as r;
 
@@ -27,7 +35,10 @@ begin
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
         convo.summary_conversation_fkey,
-        convo.idempotency_key_conversation_fkey deferred;
+        convo.idempotency_key_conversation_fkey,
+        convo.request_conversation_fkey,
+        convo.request_frame_conversation_fkey,
+        convo.request_prompt_conversation_fkey deferred;
     update convo.conversation as c
     set user_id = transfer_conversation.to_user_id,
         system_prompt_sha256 = convo._store_prompt(
@@ -46,13 +57,31 @@ begin
     update convo.idempotency_key as k
     set user_id = transfer_conversation.to_user_id
     where k.tenant_id = old.tenant_id and k.conversation_id = old.conversation_id;
+    update convo.request as r
+    set user_id = transfer_conversation.to_user_id
+    where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
+    update convo.request_frame as f
+    set user_id = transfer_conversation.to_user_id
+    where f.tenant_id = old.tenant_id and f.conversation_id = old.conversation_id;
+    perform convo._store_prompt(transfer_conversation.to_user_id, p.content)
+    from convo.prompt as p
+    where p.tenant_id = old.tenant_id
+        and p.user_id = old.user_id
+        and p.sha256 = any (texts);
+    update convo.request_prompt as r
+    set user_id = transfer_conversation.to_user_id
+    where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
         convo.summary_conversation_fkey,
-        convo.idempotency_key_conversation_fkey immediate;
+        convo.idempotency_key_conversation_fkey,
+        convo.request_conversation_fkey,
+        convo.request_frame_conversation_fkey,
+        convo.request_prompt_conversation_fkey immediate;
 
-    perform convo._collect_prompt(old.tenant_id, old.user_id, old.system_prompt_sha256);
+    perform convo._collect_prompt(old.tenant_id, old.user_id, t.sha256)
+    from unnest(texts) as t (sha256);
     perform convo_private._audit('transfer', old.conversation_id, null);
     select r.* into result from convo.get_conversation(old.conversation_id) as r;
     return result;

@@ -8,9 +8,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    formats constant text[] := array[
-        'openai', 'openai_responses', 'anthropic', 'gemini'
-    ];
     batch json := _read_messages.messages;
     element json;
     parsed convo._parsed_message[] := '{}';
@@ -18,11 +15,9 @@ declare
 begin
     if batch is null then
         perform convo._fail('22023', '{"argument": "messages", "reason": "missing"}');
-    elsif (_read_messages.format = any (formats)) is not true then
-        perform convo._fail('22023', jsonb_build_object(
-            'argument', 'format', 'allowed', formats
-        ));
-    elsif json_typeof(batch) <> 'array' then
+    end if;
+    perform convo._require_format(_read_messages.format);
+    if json_typeof(batch) <> 'array' then
         batch := json_build_array(batch);
     end if;
     -- json_array_elements splits an array without touching a byte of its elements.

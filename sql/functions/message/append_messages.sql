@@ -23,24 +23,15 @@ as $$
 #variable_conflict use_column
 declare
     parsed convo._parsed_message[];
-    total record;
     hash bytea;
     earlier convo.idempotency_key;
     conversation convo.conversation;
     first_seq integer;
-    groups integer[];
 begin
     -- Everything is read before anything is locked.
     parsed := convo._read_messages(
         append_messages.format, append_messages.messages, append_messages.tokens
     );
-    select
-        count(*)::integer as messages,
-        coalesce(sum(p.tokens), 0) as tokens,
-        count(*) filter (where p.role <> 'system') as body_messages,
-        coalesce(sum(p.tokens) filter (where p.role <> 'system'), 0) as body_tokens
-    into total
-    from unnest(parsed) as p;
 
     if append_messages.idempotency_key is not null then
         hash := sha256(convert_to(json_build_array(
@@ -61,38 +52,11 @@ begin
         end if;
     end if;
 
-    conversation := convo._advance_conversation(
-        append_messages.conversation_id, total.messages, total.messages, total.tokens,
-        total.body_messages, total.body_tokens, append_messages.expected_seq
+    conversation := convo._store_messages(
+        append_messages.conversation_id, append_messages.format, parsed,
+        append_messages.tokens, append_messages.model, append_messages.expected_seq
     );
-    first_seq := conversation.last_seq - total.messages + 1;
-    groups := convo._group_messages(
-        conversation.conversation_id, append_messages.format, parsed, first_seq
-    );
-    insert into convo.message (
-        tenant_id, conversation_id, seq, user_id, role, content, payload, format,
-        tokens, is_estimated, is_empty, group_seq, model, call_ids, result_ids,
-        created_at
-    )
-    select
-        conversation.tenant_id, conversation.conversation_id, first_seq + p.n - 1,
-        conversation.user_id, p.role, p.content, p.payload, append_messages.format,
-        p.tokens, append_messages.tokens[p.n] is null, p.is_empty, p.group_seq,
-        case when p.role = 'assistant' then nullif(append_messages.model, '') end,
-        p.call_ids, p.result_ids, conversation.updated_at
-    from unnest(parsed, groups) with ordinality as p (
-        role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
-    );
-    if conversation.summary_through_seq >= any (groups) then
-        -- a result that joined a call which a summary covers
-        perform convo._advance_conversation(
-            conversation.conversation_id, 0, 0, 0, -count(*), -sum(p.tokens)
-        )
-        from unnest(parsed, groups) as p (
-            role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq
-        )
-        where p.group_seq <= conversation.summary_through_seq;
-    end if;
+    first_seq := conversation.last_seq - cardinality(parsed) + 1;
     if hash is not null then
         insert into convo.idempotency_key (
             tenant_id, conversation_id, key, user_id, first_seq, last_seq, sha256,

@@ -52,13 +52,16 @@ begin
     );
     insert into convo.message_revision (
         tenant_id, conversation_id, seq, revision, user_id, content, payload, tokens,
-        is_estimated, created_at
+        is_estimated, created_at, edit_number
     )
     values (
         old.tenant_id, old.conversation_id, old.seq, old.revision, old.user_id,
         old.content, old.payload, old.tokens, old.is_estimated,
-        coalesce(old.edited_at, old.created_at)
+        coalesce(old.edited_at, old.created_at), conversation.edit_count + 1
     );
+    update convo.conversation as c
+    set edit_count = c.edit_count + 1
+    where c.tenant_id = old.tenant_id and c.conversation_id = old.conversation_id;
     update convo.message as m
     set content = edit_message.content,
         payload = new_payload,

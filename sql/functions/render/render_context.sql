@@ -21,16 +21,7 @@ declare
     tenant constant text := convo._require_tenant();
     items convo._render_item[];
 begin
-    if render_context.format is null
-        or render_context.format not in (
-            'openai', 'openai_responses', 'anthropic', 'gemini'
-        )
-    then
-        perform convo._fail('22023', jsonb_build_object(
-            'argument', 'format',
-            'allowed', array['openai', 'openai_responses', 'anthropic', 'gemini']
-        ));
-    end if;
+    perform convo._require_format(render_context.format);
     items := array(
         select row(
             c.kind, c.seq, m.group_seq, c.role, c.content, m.format, m.payload
@@ -54,12 +45,7 @@ begin
         ) as m on true
         order by c.ordinal
     );
-    return case render_context.format
-        when 'openai' then convo._render_openai(items)
-        when 'openai_responses' then convo._render_openai_responses(items)
-        when 'anthropic' then convo._render_anthropic(items)
-        else convo._render_gemini(items)
-    end;
+    return convo._render(convo._renderer(), render_context.format, items);
 end
 $$;
 

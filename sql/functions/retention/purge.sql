@@ -73,6 +73,22 @@ begin
             c.system_prompt_sha256
     ),
 
+    texts as (
+        select
+            g.tenant_id,
+            g.user_id,
+            g.system_prompt_sha256 as sha256
+        from gone as g
+        union
+        select
+            r.tenant_id,
+            r.user_id,
+            r.sha256
+        from convo.request_prompt as r
+        inner join due as d
+            on d.tenant_id = r.tenant_id and d.conversation_id = r.conversation_id
+    ),
+
     tombstones as (
         insert into convo.tombstone (tenant_id, conversation_id, user_id)
         select g.tenant_id, g.conversation_id, g.user_id
@@ -94,9 +110,11 @@ begin
     select
         count(*),
         coalesce(sum(g.last_seq), 0),
-        array_agg(distinct row(
-            g.tenant_id, g.user_id, g.system_prompt_sha256, null, null, null
-        )::convo.prompt) filter (where g.system_prompt_sha256 is not null)
+        array(
+            select row(t.tenant_id, t.user_id, t.sha256, null, null, null)::convo.prompt
+            from texts as t
+            where t.sha256 is not null
+        )
     into result.conversations, result.messages, prompts
     from gone as g;
 

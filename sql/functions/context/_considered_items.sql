@@ -1,10 +1,15 @@
--- _context_items: what was considered for a context, in the order it would be sent in.
--- in: as get_context; whether to explain: then everything, else little more than is kept
+-- _considered_items: what was considered for a context, in the order it would be sent in.
+-- in: as get_context; tokens of the budget that go elsewhere; whether to explain: then
+--     everything, else little more than is kept
 -- out: items with their section (1 system prompt, 2 system messages, 3 summary,
 --      4 messages), and a reason where left out
 -- errors: PC001, PC012, PC020, PC030, 22023
-create function convo._context_items(
-    conversation_id uuid, policy text, token_budget integer, is_explained boolean
+create function convo._considered_items(
+    conversation_id uuid,
+    policy text,
+    token_budget integer,
+    reserved_tokens integer,
+    is_explained boolean
 ) returns setof convo._context_item
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -22,16 +27,16 @@ declare
     scanned convo._group_member[];
 begin
     perform convo._size(
-        'token_budget', coalesce(_context_items.token_budget, 0), 2147483647
+        'token_budget', coalesce(_considered_items.token_budget, 0), 2147483647
     );
     select c.* into conversation
     from convo.conversation as c
-    where c.tenant_id = tenant and c.conversation_id = _context_items.conversation_id;
+    where c.tenant_id = tenant and c.conversation_id = _considered_items.conversation_id;
     if not found then
-        perform convo._fail_not_found(_context_items.conversation_id);
+        perform convo._fail_not_found(_considered_items.conversation_id);
     end if;
     rule := convo._resolve_policy(
-        conversation, _context_items.policy, _context_items.token_budget
+        conversation, _considered_items.policy, _considered_items.token_budget
     );
     overhead := rule.message_overhead;
     if rule.strategy in ('summary', 'hybrid') then
@@ -43,7 +48,8 @@ begin
         from convo._fixed_items(conversation, rule.summary_placement, covered_seq) as i
     );
     select
-        coalesce(sum(i.tokens + overhead) filter (where i.reason is null), 0),
+        coalesce(sum(i.tokens + overhead) filter (where i.reason is null), 0)
+            + _considered_items.reserved_tokens,
         conversation.token_total
             - coalesce(sum(i.tokens) filter (where i.section = 2), 0)
             + overhead
@@ -57,7 +63,7 @@ begin
     -- Not within the query below: joined to no message it might not be called at all.
     scanned := convo._context_window(
         conversation, rule, covered_seq, body_tokens, fixed_tokens,
-        _context_items.is_explained
+        _considered_items.is_explained
     );
     return query
     select i.* from unnest(fixed) as i
@@ -78,13 +84,13 @@ begin
             and l.seq = w.seq
         limit 1
     ) as m
-    where _context_items.is_explained or w.reason is null
+    where _considered_items.is_explained or w.reason is null
     union all
     select
         'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq,
         case when m.deleted_at is not null then 'deleted' else 'summarised' end
     from convo.message as m
-    where _context_items.is_explained
+    where _considered_items.is_explained
         and m.tenant_id = tenant
         and m.conversation_id = conversation.conversation_id
         and (
@@ -94,9 +100,11 @@ begin
 end
 $$;
 
-comment on function convo._context_items(uuid, text, integer, boolean) is
+comment on function convo._considered_items(uuid, text, integer, integer, boolean) is
 'What was considered for a context, and why something was left out.';
-revoke execute on function convo._context_items(uuid, text, integer, boolean)
-from public;
-grant execute on function convo._context_items(uuid, text, integer, boolean)
-to convo_app, convo_service, convo_reader;
+revoke execute on function convo._considered_items(
+    uuid, text, integer, integer, boolean
+) from public;
+grant execute on function convo._considered_items(
+    uuid, text, integer, integer, boolean
+) to convo_app, convo_service, convo_reader;

@@ -1,0 +1,44 @@
+-- usage_by_model: what a model used and cost.
+create view convo.usage_by_model
+with (security_invoker = true) as
+select
+    u.tenant_id,
+    u.model,
+    count(*) as calls,
+    count(*) filter (where u.is_failed) as failed_calls,
+    sum(u.input_tokens) as input_tokens,
+    sum(u.cache_read_tokens) as cache_read_tokens,
+    sum(u.cache_write_5m_tokens + u.cache_write_1h_tokens) as cache_write_tokens,
+    sum(u.output_tokens) as output_tokens,
+    sum(u.reasoning_tokens) as reasoning_tokens,
+    sum(u.cost) as cost,
+    count(*) filter (where u.cost is null) as unpriced_calls
+from convo.usage as u
+group by u.tenant_id, u.model;
+
+comment on view convo.usage_by_model is
+'What a model used and cost. cost adds up what has a price; unpriced_calls counts '
+'the others.';
+comment on column convo.usage_by_model.tenant_id is 'The tenant.';
+comment on column convo.usage_by_model.model is
+'The model, as it names itself; null: not known.';
+comment on column convo.usage_by_model.calls is
+'Calls to a model, failed ones too.';
+comment on column convo.usage_by_model.failed_calls is
+'Calls that gave no answer.';
+comment on column convo.usage_by_model.input_tokens is
+'Input that no cache served or stored.';
+comment on column convo.usage_by_model.cache_read_tokens is
+'Input read from a cache.';
+comment on column convo.usage_by_model.cache_write_tokens is
+'Input stored in a cache.';
+comment on column convo.usage_by_model.output_tokens is
+'Output other than reasoning.';
+comment on column convo.usage_by_model.reasoning_tokens is
+'Reasoning that was counted apart.';
+comment on column convo.usage_by_model.cost is
+'What the calls with a price cost; null if none has one.';
+comment on column convo.usage_by_model.unpriced_calls is
+'Calls of models without a price.';
+
+grant select on convo.usage_by_model to convo_service, convo_reader;
