@@ -37,22 +37,28 @@ from .errors import (
     RequestNotFound,
 )
 from .records import (
+    ClaimedSummary,
     ContextItem,
     Conversation,
     ExplainedItem,
+    Memory,
     Message,
     Policy,
     PurgeResult,
     RetentionPolicy,
+    StaleSummary,
     Summary,
+    SummaryBatch,
     WindowMessage,
 )
+from .summaries import SummaryRun, summarize, summarize_async
 
 __all__ = [
     "AlreadyApplied",
     "AlreadyInTransaction",
     "AsyncClient",
     "BudgetExceeded",
+    "ClaimedSummary",
     "Client",
     "Conflict",
     "ContextItem",
@@ -69,6 +75,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidText",
     "InvalidToken",
+    "Memory",
     "Message",
     "MessageNotFound",
     "MigrationError",
@@ -82,6 +89,11 @@ __all__ = [
     "PurgeResult",
     "RequestNotFound",
     "RetentionPolicy",
+    "StaleSummary",
     "Summary",
+    "SummaryBatch",
+    "SummaryRun",
     "WindowMessage",
+    "summarize",
+    "summarize_async",
 ]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from . import context, demo, migrations, purge, selftest, servers
+from . import (
+    context,
+    demo,
+    memories,
+    migrations,
+    purge,
+    selftest,
+    servers,
+    summarize,
+)
 from ._common import Group
 
 app = typer.Typer(
@@ -22,3 +31,5 @@ app.command()(migrations.status)
 app.command()(migrations.drift)
 app.command()(selftest.selftest)
 app.command()(purge.purge)
+app.command()(summarize.summarize)
+app.command()(memories.memories)
