@@ -63,9 +63,12 @@ on convo.conversation (tenant_id, retention_class, created_at);
 
 -- For claim_summaries: what was not looked at since body_tokens passed summary_due_over
 -- comes last. An append changes none of it but when it passes that mark, so updates stay
--- HOT; an index on body_tokens would end that.
+-- HOT; an index on body_tokens would end that. Not coalesce: row security takes it for
+-- leaky and wouldn't use it as a condition of the index.
 create index conversation_summary_due_over_idx
-on convo.conversation (tenant_id, coalesce(policy, ''), summary_due_over);
+on convo.conversation (
+    tenant_id, (case when policy is null then '' else policy end), summary_due_over
+);
 
 -- For list_stale_summaries.
 create index conversation_stale_seq_idx

@@ -14,6 +14,9 @@ create function convo.claim_summaries(
 ) returns table (conversation_id uuid, user_id text, body_tokens bigint)
 language plpgsql
 set search_path = pg_catalog, pg_temp
+-- By index, with a generic plan too, which doesn't know how few rows are in the range.
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
@@ -39,18 +42,20 @@ begin
             select c.conversation_id
             from convo.conversation as c
             where c.tenant_id = tenant
-                and coalesce(c.policy, '') = used_policy
+                and case when c.policy is null then '' else c.policy end = used_policy
                 and c.summary_due_over > due_over
                 and c.body_tokens > due_over
                 and coalesce(c.summary_leased_until <= instant, true)
+            order by c.summary_due_over desc
             limit room
             for no key update skip locked
         )
 
         update convo.conversation as c
         set summary_leased_until = instant + claim_summaries.lease
-        from due as d
-        where c.tenant_id = tenant and c.conversation_id = d.conversation_id
+        where c.tenant_id = tenant
+            -- not a join, which might go through all conversations
+            and c.conversation_id = any (array(select d.conversation_id from due as d))
         returning c.conversation_id, c.user_id, c.body_tokens;
         get diagnostics claimed = row_count;
         room := room - claimed;
@@ -60,23 +65,27 @@ begin
                 select c.conversation_id
                 from convo.conversation as c
                 where c.tenant_id = tenant
-                    and coalesce(c.policy, '') = used_policy
+                    and case when c.policy is null then '' else c.policy end = used_policy
                     and c.summary_due_over > due_over
                     and c.body_tokens <= due_over
+                order by c.summary_due_over desc
                 limit 10000
                 for no key update skip locked
             )
 
             update convo.conversation as c
             set summary_due_over = due_over
-            from early as e
-            where c.tenant_id = tenant and c.conversation_id = e.conversation_id;
+            where c.tenant_id = tenant
+                and c.conversation_id = any (
+                    array(select e.conversation_id from early as e)
+                );
         end if;
         used_policy := (
-            select coalesce(c.policy, '')
+            select case when c.policy is null then '' else c.policy end
             from convo.conversation as c
-            where c.tenant_id = tenant and coalesce(c.policy, '') > used_policy
-            order by coalesce(c.policy, '')
+            where c.tenant_id = tenant
+                and case when c.policy is null then '' else c.policy end > used_policy
+            order by case when c.policy is null then '' else c.policy end
             limit 1
         );
     end loop;
