@@ -136,10 +136,12 @@ def _storable_text(name: str, value: str | bytes) -> str:
 
 
 def _columns(record: type[R]) -> str:
-    # By name, so a column that a later version adds changes nothing here. JSON as text,
-    # so the driver's loader touches no byte of it.
-    names = [field.name for field in fields(record)]  # type: ignore[arg-type]
-    return ", ".join(f"{n}::text" if n in ("payload", "messages") else n for n in names)
+    # By name, so a column that a later version adds changes nothing here. What is text
+    # here may be JSON there; cast, so the driver's loader touches no byte of it.
+    return ", ".join(
+        f"{field.name}::text" if str(field.type).startswith("str") else field.name
+        for field in fields(record)  # type: ignore[arg-type]
+    )
 
 
 def _row(record: type[R]) -> Callable[[Callable[P, R]], Call[P, R]]:

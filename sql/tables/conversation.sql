@@ -67,7 +67,9 @@ on convo.conversation (tenant_id, retention_class, created_at);
 -- leaky and wouldn't use it as a condition of the index.
 create index conversation_summary_due_over_idx
 on convo.conversation (
-    tenant_id, (case when policy is null then '' else policy end), summary_due_over
+    tenant_id,
+    (case when policy is null then '' else policy end), -- noqa: ST02
+    summary_due_over
 );
 
 -- For list_stale_summaries.
