@@ -28,7 +28,24 @@ begin atomic
         c.forked_from,
         c.forked_at_seq
     from (
-        select s.*
+        select
+            s.tenant_id,
+            s.conversation_id,
+            s.user_id,
+            s.title,
+            s.system_prompt_sha256,
+            s.retention_class,
+            s.policy,
+            s.last_seq,
+            s.message_count,
+            s.token_total,
+            s.metadata,
+            s.created_at,
+            s.updated_at,
+            s.archived_at,
+            s.is_on_hold,
+            s.forked_from,
+            s.forked_at_seq
         from convo.conversation as s
         where s.tenant_id = (select convo._require_tenant())
             and (list_conversations.include_archived or s.archived_at is null)
