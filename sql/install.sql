@@ -11,6 +11,8 @@
 \ir types/policy_record.sql
 \ir types/context_record.sql
 \ir types/summary_record.sql
+\ir types/summary_batch_record.sql
+\ir types/memory_record.sql
 \ir types/context_item.sql
 \ir types/group_member.sql
 \ir types/render_item.sql
@@ -38,6 +40,8 @@
 \ir tables/request.sql
 \ir tables/usage.sql
 \ir tables/model_price.sql
+\ir tables/memory.sql
+\ir tables/memory_revision.sql
 \ir tables/context_policy.sql
 \ir tables/tombstone.sql
 \ir tables/retention_policy.sql
@@ -48,6 +52,7 @@
 \ir functions/identity/current_tenant_id.sql
 \ir functions/identity/current_user_id.sql
 \ir functions/identity/_require_tenant.sql
+\ir functions/identity/_require_user.sql
 \ir functions/identity/set_context.sql
 
 \ir policies/schema_migration.sql
@@ -63,6 +68,8 @@
 \ir policies/request.sql
 \ir policies/usage.sql
 \ir policies/model_price.sql
+\ir policies/memory.sql
+\ir policies/memory_revision.sql
 \ir policies/context_policy.sql
 \ir policies/tombstone.sql
 \ir policies/retention_policy.sql
@@ -89,6 +96,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/conversation/archive_conversation.sql
 \ir functions/conversation/unarchive_conversation.sql
 \ir functions/conversation/delete_conversation.sql
+\ir functions/summary/_stale_seq.sql
 \ir functions/conversation/fork_conversation.sql
 \ir functions/conversation/transfer_conversation.sql
 
@@ -127,6 +135,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/message/_replace_gemini_text.sql
 \ir functions/message/_replace_text.sql
 \ir functions/message/_advance_conversation.sql
+\ir functions/summary/_mark_stale.sql
 \ir functions/message/_find_append.sql
 \ir functions/message/_find_message.sql
 \ir functions/message/_store_messages.sql
@@ -153,6 +162,11 @@ revoke create on schema convo_private from convo_search;
 \ir functions/context/_context_window.sql
 \ir functions/context/_summary_items.sql
 \ir functions/context/_fixed_items.sql
+\ir functions/memory/_quoted.sql
+\ir functions/memory/_memory_block.sql
+\ir functions/context/_memory_item.sql
+\ir functions/search/_recall_messages.sql
+\ir functions/context/_recalled_items.sql
 \ir functions/context/_considered_items.sql
 \ir functions/context/get_context.sql
 \ir functions/context/explain_context.sql
@@ -193,8 +207,23 @@ revoke create on schema convo_private from convo_search;
 
 \ir functions/summary/_newest_user_seq.sql
 \ir functions/summary/_rewind_summary.sql
+\ir functions/summary/_given_up_seq.sql
 \ir functions/summary/_has_open_call.sql
+\ir functions/summary/_due_over.sql
+\ir functions/summary/summary_due.sql
+\ir functions/summary/claim_summaries.sql
+\ir functions/summary/_summary_message.sql
+\ir functions/summary/summary_batch.sql
 \ir functions/summary/save_summary.sql
+\ir functions/summary/list_stale_summaries.sql
+
+\ir functions/memory/_read_facts.sql
+\ir functions/memory/_store_memory.sql
+\ir functions/memory/remember.sql
+\ir functions/memory/recall.sql
+\ir functions/memory/forget.sql
+\ir functions/memory/forget_all.sql
+\ir functions/memory/_touch_memories.sql
 
 \ir functions/usage/_token_count.sql
 \ir functions/usage/_usage_of.sql

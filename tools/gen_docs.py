@@ -26,6 +26,7 @@ AREAS = {
     "context": "Windows and context",
     "render": "Provider formats",
     "summary": "Summaries",
+    "memory": "Memories",
     "retention": "Retention and hold",
 }
 INTRODUCTION = """\

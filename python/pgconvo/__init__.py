@@ -37,18 +37,23 @@ from .errors import (
     RequestNotFound,
 )
 from .records import (
+    ClaimedSummary,
     ContextItem,
     Conversation,
     ExplainedItem,
+    Memory,
     Message,
     Policy,
     PurgeResult,
     Request,
     RetentionPolicy,
+    StaleSummary,
     Summary,
+    SummaryBatch,
     WindowMessage,
 )
 from .streaming import StreamedResponse
+from .summaries import SummaryRun, summarize, summarize_async
 from .turns import AsyncTurn, Turn
 
 __all__ = [
@@ -57,6 +62,7 @@ __all__ = [
     "AsyncClient",
     "AsyncTurn",
     "BudgetExceeded",
+    "ClaimedSummary",
     "Client",
     "Conflict",
     "ContextItem",
@@ -73,6 +79,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidText",
     "InvalidToken",
+    "Memory",
     "Message",
     "MessageNotFound",
     "MigrationError",
@@ -87,8 +94,13 @@ __all__ = [
     "Request",
     "RequestNotFound",
     "RetentionPolicy",
+    "StaleSummary",
     "StreamedResponse",
     "Summary",
+    "SummaryBatch",
+    "SummaryRun",
     "Turn",
     "WindowMessage",
+    "summarize",
+    "summarize_async",
 ]

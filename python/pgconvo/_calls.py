@@ -23,15 +23,19 @@ from uuid import UUID
 from ._models import Model, plain
 from .errors import InvalidJson, InvalidText
 from .records import (
+    ClaimedSummary,
     ContextItem,
     Conversation,
     ExplainedItem,
+    Memory,
     Message,
     Policy,
     PurgeResult,
     Request,
     RetentionPolicy,
+    StaleSummary,
     Summary,
+    SummaryBatch,
     WindowMessage,
 )
 
@@ -44,6 +48,7 @@ Metadata = Mapping[str, object]
 Messages = str | bytes | Mapping[str, object] | Sequence[Mapping[str, object]]
 JsonObject = str | bytes | Mapping[str, object] | Model
 Response = JsonObject | Sequence[object]
+Facts = str | bytes | Sequence[Mapping[str, object]]
 
 NO_METADATA: Metadata = MappingProxyType({})
 
@@ -60,6 +65,7 @@ _SQL_TYPES: dict[object, str] = {
     Messages | None: "json",
     JsonObject | None: "json",
     Response | None: "json",
+    Facts | None: "json",
 }
 
 
@@ -136,10 +142,12 @@ def _storable_text(name: str, value: str | bytes) -> str:
 
 
 def _columns(record: type[R]) -> str:
-    # By name, so a column that a later version adds changes nothing here. The payload
-    # as text, so the driver's JSON loader touches no byte of it.
-    names = [field.name for field in fields(record)]  # type: ignore[arg-type]
-    return ", ".join("payload::text" if n == "payload" else n for n in names)
+    # By name, so a column that a later version adds changes nothing here. What is text
+    # here may be JSON there; cast, so the driver's loader touches no byte of it.
+    return ", ".join(
+        f"{field.name}::text" if str(field.type).startswith("str") else field.name
+        for field in fields(record)  # type: ignore[arg-type]
+    )
 
 
 def _row(record: type[R]) -> Callable[[Callable[P, R]], Call[P, R]]:
@@ -666,6 +674,82 @@ def save_summary(
     tokens: its size in tokens; None lets the database estimate it.
     Errors: Conflict, ConversationNotFound, ConversationDeleted, InvalidArgument.
     """
+
+
+@_value
+def summary_due(conversation_id: Id) -> bool:
+    """Whether the conversation should be summarised, by its policy.
+
+    It should when the live tokens since the last summary are over `summary_share` of
+    `summary_threshold`.
+    Errors: ConversationNotFound, ConversationDeleted.
+    """
+
+
+@_rows(ClaimedSummary)
+def claim_summaries(
+    lease: timedelta = timedelta(minutes=5), page_size: int = 10
+) -> list[ClaimedSummary]:
+    """Conversations of the tenant whose summary is due, for one worker; for a service.
+
+    Nobody else gets them until the summary is saved or the lease is over.
+    lease: at most a day. page_size: 0 to 1,000 conversations; more is 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_row_or_none(SummaryBatch)
+def summary_batch(conversation_id: Id, message_limit: int = 20) -> SummaryBatch | None:
+    """What the next summary is to be made from, or None if that is nothing.
+
+    The oldest messages after the last summary: groups whole, without calls that wait
+    for their results, and not the newest user message and what follows it.
+    message_limit: 0 to 1,000 messages; more is 1,000. A larger group comes alone.
+    Errors: ConversationNotFound, ConversationDeleted, InvalidArgument.
+    """
+
+
+@_rows(StaleSummary)
+def list_stale_summaries(page_size: int = 30) -> list[StaleSummary]:
+    """Summaries in use under which a message changed since they were saved.
+
+    page_size: 0 to 1,000 rows; more is 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+# Memories
+
+
+@_rows(Memory)
+def remember(facts: Facts, source_conversation_id: Id | None = None) -> list[Memory]:
+    """Keep facts about the user of the context, by key; return them by key.
+
+    A new value for a key is a new version; the same one again is not.
+    facts: objects with `key`, `value` and perhaps `expires_at`, a time as text. Ones
+        without key or value are left out.
+    source_conversation_id: where the facts come from.
+    Errors: InvalidArgument, InvalidJson.
+    """
+
+
+@_rows(Memory)
+def recall(page_size: int = 15) -> list[Memory]:
+    """What is known about the user of the context, last accessed first.
+
+    page_size: 0 to 1,000 memories; more is 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_value
+def forget(key: str) -> int:
+    """Forget a fact about the user, with all its versions; return how many, 0 or 1."""
+
+
+@_value
+def forget_all() -> int:
+    """Forget all facts about the user, for good; return how many there were."""
 
 
 # Retention

@@ -232,6 +232,15 @@ class Client:
     list_requests = _method(_calls.list_requests)
 
     save_summary = _method(_calls.save_summary)
+    summary_due = _method(_calls.summary_due)
+    claim_summaries = _method(_calls.claim_summaries)
+    summary_batch = _method(_calls.summary_batch)
+    list_stale_summaries = _method(_calls.list_stale_summaries)
+
+    remember = _method(_calls.remember)
+    recall = _method(_calls.recall)
+    forget = _method(_calls.forget)
+    forget_all = _method(_calls.forget_all)
 
     set_retention = _method(_calls.set_retention)
     hold_conversation = _method(_calls.hold_conversation)
@@ -369,6 +378,15 @@ class AsyncClient:
     list_requests = _async_method(_calls.list_requests)
 
     save_summary = _async_method(_calls.save_summary)
+    summary_due = _async_method(_calls.summary_due)
+    claim_summaries = _async_method(_calls.claim_summaries)
+    summary_batch = _async_method(_calls.summary_batch)
+    list_stale_summaries = _async_method(_calls.list_stale_summaries)
+
+    remember = _async_method(_calls.remember)
+    recall = _async_method(_calls.recall)
+    forget = _async_method(_calls.forget)
+    forget_all = _async_method(_calls.forget_all)
 
     set_retention = _async_method(_calls.set_retention)
     hold_conversation = _async_method(_calls.hold_conversation)

@@ -181,6 +181,65 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryBatch:
+    """What the next summary is made from (`convo.summary_batch_record`).
+
+    `previous_summary` is the text of the summary before it and `previous_through_seq`
+    what that one covers; None and 0 if there is none. `messages` is a JSON array of
+    objects with `seq`, `role`, `content`, `calls` and `results`, as text; `tokens` are
+    theirs. `through_seq` is what `save_summary` takes.
+    """
+
+    previous_summary: str | None
+    previous_through_seq: int
+    through_seq: int
+    messages: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedSummary:
+    """A conversation whose summary is due, claimed for one worker.
+
+    `body_tokens` are its live tokens since the last summary.
+    """
+
+    conversation_id: UUID
+    user_id: str
+    body_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class StaleSummary:
+    """A summary in use under which a message changed since it was saved.
+
+    `changed_seq` is the first such message.
+    """
+
+    conversation_id: UUID
+    through_seq: int
+    changed_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is known about a user under a key (`convo.memory_record`).
+
+    `version` grows with each new value. `source_conversation_id` is the conversation
+    that the value came from, or None. `expires_at` None: it stays.
+    """
+
+    key: str
+    value: str
+    version: int
+    source_conversation_id: UUID | None
+    created_at: datetime
+    updated_at: datetime
+    last_accessed_at: datetime
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class RetentionPolicy:
     """How long conversations of a class are kept (`convo.retention_record`).
 

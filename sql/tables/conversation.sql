@@ -21,6 +21,9 @@ create table convo.conversation (
     forked_from uuid,
     forked_at_seq integer,
     edit_count integer not null default 0,
+    summary_due_over bigint not null default 9223372036854775807,
+    summary_leased_until timestamptz(3),
+    stale_seq integer,
     constraint conversation_pkey primary key (tenant_id, conversation_id),
     -- what children refer to: so a child's owner is always its conversation's owner
     constraint conversation_owner_key unique (tenant_id, conversation_id, user_id),
@@ -59,6 +62,22 @@ on convo.conversation (tenant_id, user_id, system_prompt_sha256);
 create index conversation_retention_class_created_at_idx
 on convo.conversation (tenant_id, retention_class, created_at);
 
+-- For claim_summaries: what was not looked at since body_tokens passed summary_due_over
+-- comes last. An append changes none of it but when it passes that mark, so updates stay
+-- HOT; an index on body_tokens would end that. Not coalesce: row security takes it for
+-- leaky and wouldn't use it as a condition of the index.
+create index conversation_summary_due_over_idx
+on convo.conversation (
+    tenant_id,
+    (case when policy is null then '' else policy end), -- noqa: ST02
+    summary_due_over
+);
+
+-- For list_stale_summaries.
+create index conversation_stale_seq_idx
+on convo.conversation (tenant_id, conversation_id)
+where stale_seq is not null;
+
 comment on table convo.conversation is
 'One row a conversation. Its row lock orders the writers, its counter gives seq.';
 comment on column convo.conversation.tenant_id is 'The tenant.';
@@ -96,7 +115,16 @@ comment on column convo.conversation.forked_at_seq is
 'The seq of the last message that the fork copied.';
 comment on column convo.conversation.edit_count is
 'How many edits there were, which tells replays what a message said when.';
+comment on column convo.conversation.summary_due_over is
+'A summary is not due while body_tokens is no more; the greatest bigint: look again.';
+comment on column convo.conversation.summary_leased_until is
+'Until when a worker has it for a summary.';
+comment on column convo.conversation.stale_seq is
+'The first message that changed under the summary in use since it was saved.';
 comment on index convo.conversation_user_id_system_prompt_sha256_idx is
 'One user''s conversations; conversations that use a prompt.';
 comment on index convo.conversation_retention_class_created_at_idx is
 'What may be due for the purge.';
+comment on index convo.conversation_summary_due_over_idx is
+'Where a summary may be due.';
+comment on index convo.conversation_stale_seq_idx is 'Stale summaries.';

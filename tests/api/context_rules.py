@@ -5,9 +5,12 @@ Slow and simple: every rule looks at the whole conversation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 SUMMARY_QUESTION_TOKENS = 6
+# A call waits for its result until so many user messages came after it.
+GIVEN_UP_AFTER = 10
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Policy:
     pin_last_user: bool = True
     open_calls: str = "drop"
     summary_placement: str = "exchange"
+    memory_limit: int = 15
+    recall_limit: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,17 @@ class Message:
 
 @dataclass(frozen=True)
 class Conversation:
-    """All of its messages, its prompt's tokens and its summaries' by through_seq."""
+    """All of its messages, its prompt's tokens and its summaries' by through_seq.
+
+    memory_tokens are those of what is known about its owner. recalls are the seqs that
+    a search finds, best first.
+    """
 
     messages: list[Message]
     prompt_tokens: int | None = None
     summaries: dict[int, int] = field(default_factory=dict)
+    memory_tokens: int | None = None
+    recalls: list[int] = field(default_factory=list)
 
     @property
     def live(self) -> list[Message]:
@@ -116,6 +127,8 @@ def fixed_items(conversation: Conversation, policy: Policy) -> list[Item]:
         for m in conversation.live
         if m.role == "system" and m.says_something
     ]
+    if conversation.memory_tokens is not None:
+        items.append(("memory", None, "system", conversation.memory_tokens))
     through = conversation.through_seq
     if policy.strategy in ("summary", "hybrid") and through:
         tokens = conversation.summaries[through]
@@ -129,11 +142,67 @@ def fixed_items(conversation: Conversation, policy: Policy) -> list[Item]:
 
 def context(conversation: Conversation, policy: Policy) -> list[Item]:
     """What get_context gives, in order; raises NoRoom."""
-    overhead = policy.message_overhead
+    items = fixed_items(conversation, policy)
+    pinned, kept = window(conversation, policy, items)
+    if policy.strategy == "hybrid" and policy.recall_limit:
+        found = recalled(conversation, policy, items, pinned, kept)
+        items += [("recalled", m.seq, m.role, m.tokens) for m in found]
+        pinned, kept = window(conversation, policy, items)
+    return items + [("message", m.seq, m.role, m.tokens) for m in pinned + kept]
+
+
+def recalled(
+    conversation: Conversation,
+    policy: Policy,
+    items: list[Item],
+    pinned: list[Message],
+    kept: list[Message],
+) -> list[Message]:
+    """Whole groups from before the window: half of what its newest turn leaves."""
+
+    def cost(tokens: Iterable[int]) -> int:
+        return sum(count + policy.message_overhead for count in tokens)
+
+    users = [m for m in kept if m.role == "user"]
+    turn = users[-1].group_seq if users else kept[-1].group_seq
+    room = policy.token_budget - policy.step_tokens
+    room -= cost(tokens for *_, tokens in items)
+    room -= cost(
+        m.tokens for m in [*pinned, *kept] if m in pinned or m.group_seq >= turn
+    )
+    room //= 2
+    first = min(m.group_seq for m in kept)
+    by_seq = {m.seq: m for m in conversation.live if m.role != "system"}
+    done = {m.group_seq for m in pinned}
+    found: list[Message] = []
+    for seq in conversation.recalls:
+        if seq >= first or seq not in by_seq or by_seq[seq].group_seq in done:
+            continue
+        group_seq = by_seq[seq].group_seq
+        done.add(group_seq)
+        members, is_open = sound(
+            [m for m in by_seq.values() if m.group_seq == group_seq]
+        )
+        if is_open or not any(m.says_something for m in members):
+            continue
+        if (needed := cost(m.tokens for m in members)) <= room:
+            room -= needed
+            found += members
+    return sorted(found, key=lambda m: (m.group_seq, m.seq))
+
+
+def covered(conversation: Conversation, policy: Policy) -> int:
+    """What the summary stands for in this context."""
     is_summarised = policy.strategy in ("summary", "hybrid")
-    covered = conversation.through_seq if is_summarised else 0
-    fixed = fixed_items(conversation, policy)
-    messages = body(conversation, covered)
+    return conversation.through_seq if is_summarised else 0
+
+
+def window(
+    conversation: Conversation, policy: Policy, fixed: list[Item]
+) -> tuple[list[Message], list[Message]]:
+    """The newest user message if it is put in front, and the window."""
+    overhead = policy.message_overhead
+    messages = body(conversation, covered(conversation, policy))
     candidates = groups(messages, policy.open_calls)
 
     def cost(*some: list[Message]) -> int:
@@ -146,28 +215,28 @@ def context(conversation: Conversation, policy: Policy) -> list[Item]:
         return total - -(-(total - budget) // step) * step
 
     def newest(budget: int) -> list[list[Message]]:
-        window = candidates[:1]
+        chosen = candidates[:1]
         for group in candidates[1:]:
-            size = sum(map(len, [*window, group]))
-            if cost(*window, group) > stepped(budget):
+            size = sum(map(len, [*chosen, group]))
+            if cost(*chosen, group) > stepped(budget):
                 break
             if policy.strategy == "last_n" and size > (policy.message_limit or 0):
                 break
-            window.append(group)
-        return window
+            chosen.append(group)
+        return chosen
 
     fixed_cost = sum(tokens + overhead for *_, tokens in fixed)
     room = policy.token_budget - fixed_cost
-    window = candidates if policy.strategy == "full" else newest(room)
-    must = window if policy.strategy == "full" else window[:1]
+    chosen = candidates if policy.strategy == "full" else newest(room)
+    must = chosen if policy.strategy == "full" else chosen[:1]
     users = [m for m in messages if m.role == "user" and m.says_something]
     pinned: list[Message] = []
-    if not any(m.role == "user" for group in window for m in group):
+    if not any(m.role == "user" for group in chosen for m in group):
         if policy.pin_last_user:
             pinned = users[-1:]
-        window = newest(room - cost(pinned))
+        chosen = newest(room - cost(pinned))
     kept = sorted(
-        [*pinned, *(m for group in window for m in group)],
+        [*pinned, *(m for group in chosen for m in group)],
         key=lambda m: (m.group_seq, m.seq),
     )
     places = [place for place, m in enumerate(kept) if m.role == "user"]
@@ -183,19 +252,38 @@ def context(conversation: Conversation, policy: Policy) -> list[Item]:
         raise NoRoom(fixed_cost + needed, policy.token_budget, bool(users))
     if policy.start_on_user:
         kept = kept[places[0] :]
-    return [*fixed, *(("message", m.seq, m.role, m.tokens) for m in kept)]
+    return pinned, [m for m in kept if m not in pinned]
 
 
 def may_summarise(conversation: Conversation, through_seq: int) -> bool:
     """Whether save_summary takes this through_seq."""
     fresh = body(conversation, conversation.through_seq)
-    covered = [m for m in fresh if m.group_seq <= through_seq]
+    inside = [m for m in fresh if m.group_seq <= through_seq]
     users = [m for m in conversation.live if m.role == "user" and m.says_something]
     return (
         conversation.through_seq < through_seq <= len(conversation.messages)
         and not (users and through_seq >= users[-1].seq)
         and not any(
-            sound([m for m in covered if m.group_seq == group_seq])[1]
-            for group_seq in {m.group_seq for m in covered}
+            sound([m for m in inside if m.group_seq == group_seq])[1]
+            for group_seq in {m.group_seq for m in inside}
+            if len([m for m in users if m.seq > group_seq]) < GIVEN_UP_AFTER
         )
     )
+
+
+def summary_batch(
+    conversation: Conversation, message_limit: int
+) -> tuple[int, list[int]] | None:
+    """What summary_batch gives: through_seq and the seqs of its messages."""
+    fresh = body(conversation, conversation.through_seq)
+    through, seqs = 0, list[int]()
+    for group_seq in sorted({m.group_seq for m in fresh}):
+        if not message_limit or not may_summarise(conversation, group_seq):
+            break
+        group = [m for m in fresh if m.group_seq == group_seq]
+        told = [m.seq for members in groups(group, "drop") for m in members]
+        if seqs and len(seqs) + len(told) > message_limit:
+            break
+        through = group_seq
+        seqs += told
+    return (through, seqs) if seqs else None

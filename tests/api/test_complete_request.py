@@ -165,6 +165,22 @@ def test_several_items_are_one_answer(ann, prepare, conversation_id):
     assert complete(ann, request, response) == rows
 
 
+def test_results_of_the_providers_own_tools_are_part_of_the_answer(ann, prepare):
+    output = [
+        {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}},
+        {"type": "shell_call_output", "call_id": "c",
+         "output": [{"stdout": "sesame", "stderr": ""}]},
+        *WHOLE["openai_responses"]["output"],
+    ]  # fmt: skip
+    response = {**WHOLE["openai_responses"], "output": output}
+    rows = complete(ann, prepare("openai_responses"), response)
+    assert [(row["role"], row["group_seq"]) for row in rows] == [
+        ("assistant", 2),
+        ("tool", 2),
+        ("assistant", 4),
+    ]
+
+
 def test_an_answer_of_nothing_closes_the_request(ann, prepare, conversation_id):
     response = {**WHOLE["openai_responses"], "output": []}
     request = prepare("openai_responses")

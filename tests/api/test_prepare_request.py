@@ -127,6 +127,23 @@ def test_an_unknown_policy_is_refused(prepare, fails):
         prepare(policy="sesame")
 
 
+def test_the_memories_in_it_count_as_accessed(ann, db, prepare):
+    ann.rows("remember", facts='[{"key": "sesame", "value": "sesame seeds"}]')
+    db.execute("update convo.memory set last_accessed_at = '2020-01-01'")
+    assert "sesame seeds" in prepare()["body"]
+    (row,) = ann.rows("recall")
+    assert row["last_accessed_at"].year > 2020
+
+
+def test_a_forgotten_memory_is_replayed_where_it_was_sent(ann, prepare):
+    ann.rows("remember", facts='[{"key": "sesame", "value": "sesame seeds"}]')
+    row = prepare()
+    ann.value("forget", key="sesame")
+    assert "sesame seeds" not in prepare()["body"]
+    again = ann.value("replay_request", request_id=row["request_id"])
+    assert again == row["body"]
+
+
 def test_it_leaves_the_conversation_as_it_was(prepare, ann, conversation_id):
     before = ann.get(conversation_id)
     prepare()

@@ -105,6 +105,15 @@ class Operations(RuleBasedStateMachine):
     def change_prompt(self, of: UUID, prompt: str) -> None:
         self.attempt("select convo.update_conversation(%s, null, %s)", of, prompt)
 
+    @rule(key=st.sampled_from("ab"), value=ODD_TEXTS)
+    def remember(self, key: str, value: str) -> None:
+        fact = json.dumps([{"key": key, "value": value}])
+        self.attempt("select convo.remember(%s)", fact)
+
+    @rule(key=st.sampled_from("ab"))
+    def forget(self, key: str) -> None:
+        self.attempt("select convo.forget(%s)", key)
+
     @rule(policy=POLICIES)
     def change_policy(self, policy: str) -> None:
         self.service.execute(f"select convo.set_policy({policy})")

@@ -11,16 +11,20 @@ import pytest
 
 from pgconvo import (
     AsyncClient,
+    ClaimedSummary,
     Client,
     ContextItem,
     Conversation,
     ExplainedItem,
+    Memory,
     Message,
     Policy,
     PurgeResult,
     Request,
     RetentionPolicy,
+    StaleSummary,
     Summary,
+    SummaryBatch,
     WindowMessage,
     _calls,
 )
@@ -114,6 +118,8 @@ def test_parameters_have_the_defaults_of_the_function(functions, db):
         (Policy, "policy_record"),
         (Request, "request_record"),
         (Summary, "summary_record"),
+        (SummaryBatch, "summary_batch_record"),
+        (Memory, "memory_record"),
         (RetentionPolicy, "retention_record"),
         (PurgeResult, "purge_record"),
     ],
@@ -126,7 +132,12 @@ def test_a_record_has_the_columns_of_its_type(db, record, sql_type):
 
 @pytest.mark.parametrize(
     ("record", "function"),
-    [(WindowMessage, "token_window"), (ExplainedItem, "explain_context")],
+    [
+        (WindowMessage, "token_window"),
+        (ExplainedItem, "explain_context"),
+        (ClaimedSummary, "claim_summaries"),
+        (StaleSummary, "list_stale_summaries"),
+    ],
 )
 def test_a_record_has_the_columns_of_its_function(db, record, function):
     query = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -34,7 +35,7 @@ def pgconvo(bindir, tmp_path):
 
 def test_migrate_then_status(pgconvo, make_database):
     dsn = make_database()
-    assert "0001_initial │ -" in pgconvo("status", dsn).stdout
+    assert re.search("0001_initial +│ -", pgconvo("status", dsn).stdout)
     first = pgconvo("migrate", dsn)
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout.startswith("applied 0001_initial\n")

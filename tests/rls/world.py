@@ -218,7 +218,12 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
     answer = {"message": {"role": "assistant", "content": text}}
     response = Json({"choices": [answer], "usage": {"prompt_tokens": 1, "note": text}})
     call("complete_request(%s, %s)", things.completed, response)
+    call("delete_message(%s, 1)", things.held)
+    call("restore_message(%s, 1)", things.held)
+    for value in (text, f"{text} again"):
+        call("remember(%s, %s)", Json([{"key": text, "value": value}]), things.live)
     call("set_policy('a policy')")
+    call("set_policy('default', summary_threshold => 1)")
     call("hold_conversation(%s, %s)", things.held, text)
     call("delete_conversation(%s)", things.gone)
     call("set_retention('short', '1 year')")

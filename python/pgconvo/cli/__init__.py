@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from . import context, demo, migrations, purge, requests, selftest, servers, usage
+from . import (
+    context,
+    demo,
+    memories,
+    migrations,
+    purge,
+    requests,
+    selftest,
+    servers,
+    summarize,
+    usage,
+)
 from ._common import Group
 
 app = typer.Typer(
@@ -27,3 +38,5 @@ app.command()(migrations.status)
 app.command()(migrations.drift)
 app.command()(selftest.selftest)
 app.command()(purge.purge)
+app.command()(summarize.summarize)
+app.command()(memories.memories)

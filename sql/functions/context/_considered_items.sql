@@ -1,8 +1,8 @@
 -- _considered_items: what was considered for a context, in the order it would be sent in.
 -- in: as get_context; tokens of the budget that go elsewhere; whether to explain: then
 --     everything, else little more than is kept
--- out: items with their section (1 system prompt, 2 system messages, 3 summary,
---      4 messages), and a reason where left out
+-- out: items with their section (1 system prompt, 2 system messages, 3 memories and
+--      summary, 4 recalled messages, 5 messages), and a reason where left out
 -- errors: PC001, PC012, PC020, PC030, 22023
 create function convo._considered_items(
     conversation_id uuid,
@@ -22,6 +22,7 @@ declare
     overhead bigint;
     fixed convo._context_item[];
     fixed_tokens bigint;
+    recalled convo._context_item[] := '{}';
     body_tokens bigint;
     covered_seq integer := 0;
     scanned convo._group_member[];
@@ -46,6 +47,8 @@ begin
     fixed := array(
         select i
         from convo._fixed_items(conversation, rule.summary_placement, covered_seq) as i
+        union all
+        select i from convo._memory_item(conversation, rule.memory_limit) as i
     );
     select
         coalesce(sum(i.tokens + overhead) filter (where i.reason is null), 0)
@@ -60,6 +63,19 @@ begin
         body_tokens := conversation.body_tokens + overhead * conversation.body_count;
     end if;
 
+    if rule.strategy = 'hybrid' and rule.recall_limit > 0 then
+        recalled := array(
+            select i
+            from convo._recalled_items(
+                conversation, rule, covered_seq, body_tokens, fixed_tokens
+            ) as i
+        );
+        fixed_tokens := fixed_tokens + (
+            select coalesce(sum(i.tokens + overhead), 0) from unnest(recalled) as i
+        );
+        fixed := fixed || recalled;
+    end if;
+
     -- Not within the query below: joined to no message it might not be called at all.
     scanned := convo._context_window(
         conversation, rule, covered_seq, body_tokens, fixed_tokens,
@@ -68,7 +84,7 @@ begin
     return query
     select i.* from unnest(fixed) as i
     union all
-    select 'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq, w.reason
+    select 'message', m.seq, m.role, m.content, m.tokens, 5, m.group_seq, w.reason
     from unnest(scanned) as w
     -- one by one: a generic plan might join them to the whole conversation
     cross join lateral (
@@ -84,10 +100,11 @@ begin
             and l.seq = w.seq
         limit 1
     ) as m
-    where _considered_items.is_explained or w.reason is null
+    where (_considered_items.is_explained or w.reason is null)
+        and w.seq not in (select i.seq from unnest(recalled) as i)
     union all
     select
-        'message', m.seq, m.role, m.content, m.tokens, 4, m.group_seq,
+        'message', m.seq, m.role, m.content, m.tokens, 5, m.group_seq,
         case when m.deleted_at is not null then 'deleted' else 'summarised' end
     from convo.message as m
     where _considered_items.is_explained
@@ -96,7 +113,8 @@ begin
         and (
             m.deleted_at is not null
             or m.role <> 'system' and m.group_seq <= covered_seq
-        );
+        )
+        and m.seq not in (select i.seq from unnest(recalled) as i);
 end
 $$;
 

@@ -95,6 +95,11 @@ begin
     where s.tenant_id = source.tenant_id
         and s.conversation_id = source.conversation_id
         and s.through_seq <= last_copied;
+    update convo.conversation as c
+    set stale_seq = convo._stale_seq(id, covered_seq)
+    where c.tenant_id = source.tenant_id
+        and c.conversation_id = id
+        and covered_seq > 0;
     return id;
 end
 $$;

@@ -27,6 +27,11 @@ begin
         token_total = c.token_total + _advance_conversation.tokens,
         body_count = c.body_count + _advance_conversation.body_messages,
         body_tokens = c.body_tokens + _advance_conversation.body_tokens,
+        summary_due_over = case
+            when c.body_tokens + _advance_conversation.body_tokens > c.summary_due_over
+                then 9223372036854775807
+            else c.summary_due_over
+        end,
         updated_at = greatest(c.updated_at, clock_timestamp())
     where c.tenant_id = convo._require_tenant()
         and c.conversation_id = _advance_conversation.conversation_id

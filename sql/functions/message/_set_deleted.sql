@@ -32,6 +32,11 @@ begin
             message.conversation_id, 0, step, step * message.tokens,
             body_step, body_step * message.tokens
         );
+        if message.role <> 'system'
+            and message.group_seq <= conversation.summary_through_seq
+        then
+            perform convo._mark_stale(conversation, message.seq);
+        end if;
     end if;
     return convo._message_record(message);
 end

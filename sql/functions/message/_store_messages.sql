@@ -63,6 +63,9 @@ begin
             role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq
         )
         where p.group_seq <= conversation.summary_through_seq;
+        perform convo._mark_stale(conversation, first_seq + min(p.n)::integer - 1)
+        from unnest(groups) with ordinality as p (group_seq, n)
+        where p.group_seq <= conversation.summary_through_seq;
     end if;
     return conversation;
 end

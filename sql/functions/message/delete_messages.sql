@@ -28,7 +28,10 @@ begin
             and m.seq >= delete_messages.from_seq
             and m.deleted_at is null
         returning
+            m.seq,
             m.tokens,
+            m.role <> 'system' and m.group_seq <= conversation.summary_through_seq
+                as is_covered,
             m.role <> 'system' and m.group_seq > conversation.summary_through_seq
                 as is_body
     )
@@ -36,7 +39,8 @@ begin
         count(*)::integer as messages,
         coalesce(sum(d.tokens), 0) as tokens,
         count(*) filter (where d.is_body) as body_messages,
-        coalesce(sum(d.tokens) filter (where d.is_body), 0) as body_tokens
+        coalesce(sum(d.tokens) filter (where d.is_body), 0) as body_tokens,
+        min(d.seq) filter (where d.is_covered) as covered_seq
     into gone
     from deleted as d;
     if gone.messages > 0 then
@@ -46,6 +50,8 @@ begin
         );
         if delete_messages.from_seq <= conversation.summary_through_seq then
             perform convo._rewind_summary(conversation, delete_messages.from_seq);
+        elsif gone.covered_seq is not null then
+            perform convo._mark_stale(conversation, gone.covered_seq);
         end if;
     end if;
     return gone.messages;

@@ -83,6 +83,9 @@ begin
             else 0
         end
     );
+    if old.role <> 'system' and old.group_seq <= conversation.summary_through_seq then
+        perform convo._mark_stale(conversation, old.seq);
+    end if;
     return convo._message_record(message);
 end
 $$;

@@ -37,7 +37,11 @@ begin
         answer := convo._read_answer(frame.format, complete_request.response);
         answer.model := coalesce(answer.model, frame.model);
         parsed := convo._read_messages(frame.format, answer.messages, null);
-        if exists (select from unnest(parsed) as p where p.role <> 'assistant') then
+        -- results of the provider's own tools may stand between, not alone
+        if (
+            select bool_or(p.role in ('system', 'user')) or bool_and(p.role = 'tool')
+            from unnest(parsed) as p
+        ) then
             perform convo._fail('PC050', jsonb_build_object(
                 'reason', 'not a message of the assistant', 'expected', frame.format
             ));

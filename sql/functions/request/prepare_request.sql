@@ -1,4 +1,5 @@
 -- prepare_request: what is to be sent to a model, and a record that gives it again.
+-- The memories in it count as accessed.
 -- The record refers to messages, summary and texts, so it is small; the body is made
 -- from it, here as in replay_request.
 -- in: as render_context; model: named in the body, but for gemini, whose address names
@@ -34,12 +35,19 @@ begin
     select
         c.user_id,
         c.edit_count,
-        convo._resolve_policy(
-            c, prepare_request.policy, prepare_request.token_budget
-        ) as rules,
+        p.rules,
+        b.keys as memory_keys,
         i.*
     into context
     from convo.conversation as c
+    cross join lateral (
+        select convo._resolve_policy(
+            c, prepare_request.policy, prepare_request.token_budget
+        ) as rules
+    ) as p
+    left join lateral convo._memory_block(
+        tenant, c.user_id, (p.rules).memory_limit
+    ) as b on true
     cross join lateral (
         select
             array[
@@ -92,6 +100,7 @@ begin
     body := convo._request_body(request);
     request.body_sha256 := sha256(convert_to(body, 'UTF8'));
     request.created_at := clock_timestamp();
+    perform convo._touch_memories(tenant, frame.user_id, context.memory_keys);
     insert into convo.request (
         tenant_id, request_id, conversation_id, frame_id, created_at, token_count,
         summary_seq, edit_count, user_id, body_sha256, messages, recalled

@@ -19,6 +19,9 @@ begin atomic
             where m.tenant_id = (_has_open_call.conversation).tenant_id
                 and m.conversation_id = (_has_open_call.conversation).conversation_id
                 and m.group_seq > (_has_open_call.conversation).summary_through_seq
+                and m.group_seq >= (
+                    select convo._given_up_seq(_has_open_call.conversation)
+                )
                 and m.group_seq <= _has_open_call.through_seq
                 and m.deleted_at is null
                 and m.role <> 'system'

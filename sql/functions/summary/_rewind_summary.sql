@@ -19,7 +19,11 @@ begin
     update convo.conversation as c
     set summary_through_seq = covered_seq,
         body_count = b.messages,
-        body_tokens = b.tokens
+        body_tokens = b.tokens,
+        summary_due_over = 9223372036854775807,
+        stale_seq = convo._stale_seq(
+            (_rewind_summary.conversation).conversation_id, covered_seq
+        )
     from (
         select count(*) as messages, coalesce(sum(m.tokens), 0) as tokens
         from convo.message as m

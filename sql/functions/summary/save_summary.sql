@@ -1,5 +1,6 @@
 -- save_summary: saves a summary of everything up to a message, all or nothing.
--- The messages themselves stay as they are.
+-- The messages themselves stay as they are. It ends the lease of the conversation, and is
+-- taken to know what changed under the summary before it.
 -- in: through_seq: it covers the groups that begin there or before;
 --     previous_through_seq: the summary that it was made from (0: none)
 -- errors: PC001, PC012, PC010 another summary came in between, 22023 (nothing new, a
@@ -81,7 +82,9 @@ begin
     update convo.conversation as c
     set summary_through_seq = save_summary.through_seq,
         body_count = c.body_count - covered.messages,
-        body_tokens = c.body_tokens - covered.tokens
+        body_tokens = c.body_tokens - covered.tokens,
+        summary_leased_until = null,
+        stale_seq = null
     where c.tenant_id = conversation.tenant_id
         and c.conversation_id = conversation.conversation_id;
     return result;
