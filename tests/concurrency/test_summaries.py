@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+IMPATIENT = "-c lock_timeout=5s"
 COVERED = "select conversation_id, through_seq from convo.summary order by 1, 2"
 
 
@@ -56,7 +57,7 @@ def test_workers_share_the_work_and_no_batch_is_done_twice(connect, crew, due, d
 def test_a_claim_that_is_not_committed_blocks_nobody(connect, due):
     conversations = due(4)
     first = connect("test_service", "acme", autocommit=False)
-    second = connect("test_service", "acme")
+    second = connect("test_service", "acme", options=IMPATIENT)
 
     one, two = claim(first, 2), claim(second, 10)
 
@@ -81,7 +82,7 @@ def test_a_conversation_that_is_written_to_is_left_for_the_next_claim(
     connect, app, due
 ):
     (conversation_id,) = due(1)
-    worker = connect("test_service", "acme")
+    worker = connect("test_service", "acme", options=IMPATIENT)
     with app.transaction():
         app.execute("select convo.append_message(%s, 'user', 'x')", (conversation_id,))
         assert claim(worker, 10) == []

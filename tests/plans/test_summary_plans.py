@@ -123,3 +123,26 @@ def test_memories_of_a_context_go_by_index(plans_db, reads):
             plans_db.execute(query, (BIG,))
         assert read["memory"]["sequential"] == 0
         assert read["memory"]["index"] <= 20
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+def test_recalled_messages_are_read_one_by_one(plans_db, reads, mode):
+    plans_db.execute(
+        "create or replace function convo._recall_messages("
+        " conversation convo.conversation, policy convo.policy_record,"
+        " before_seq integer) returns integer[] language sql stable"
+        " return array[11, 22, 33, 44, 55]"
+    )
+    as_service(plans_db)
+    plans_db.execute(f"set local plan_cache_mode = force_{mode}_plan")
+    plans_db.execute("select convo.set_policy('default', 'hybrid', recall_limit => 5)")
+    query = (
+        "select count(*) filter (where kind = 'recalled'), count(*)"
+        " from convo.get_context(%s, token_budget => 2000)"
+    )
+    for _ in range(3):
+        with reads(plans_db) as read:
+            assert plans_db.execute(query, (BIG,)).fetchone() == (5, 20)
+        assert read["message"]["sequential"] == 0
+        # the window twice, up to 50 ahead, its content; each recalled three times
+        assert read["message"]["index"] <= 2 * (20 + 50) + 20 + 3 * 5

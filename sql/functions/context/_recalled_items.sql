@@ -58,10 +58,14 @@ begin
         from unnest(convo._recall_messages(
             _recalled_items.conversation, _recalled_items.policy, shown.first_group
         )) with ordinality as r (seq, n)
-        inner join convo.message as m
-            on m.tenant_id = tenant
-                and m.conversation_id = (_recalled_items.conversation).conversation_id
-                and m.seq = r.seq
+        cross join lateral ( -- one by one, see _context_items
+            select l.group_seq
+            from convo.message as l
+            where l.tenant_id = tenant
+                and l.conversation_id = (_recalled_items.conversation).conversation_id
+                and l.seq = r.seq
+            limit 1
+        ) as m
         where m.group_seq < shown.first_group
             and m.group_seq is distinct from shown.pinned_seq
         group by m.group_seq
@@ -90,10 +94,14 @@ begin
         select
             'recalled', m.seq, m.role, m.content, m.tokens, 4, m.group_seq, null::text
         from unnest(members) as k
-        inner join convo.message as m
-            on m.tenant_id = tenant
-                and m.conversation_id = (_recalled_items.conversation).conversation_id
-                and m.seq = k.seq
+        cross join lateral (
+            select l.seq, l.role, l.content, l.tokens, l.group_seq
+            from convo.message as l
+            where l.tenant_id = tenant
+                and l.conversation_id = (_recalled_items.conversation).conversation_id
+                and l.seq = k.seq
+            limit 1
+        ) as m
         where k.reason is null;
     end loop;
 end
