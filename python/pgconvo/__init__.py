@@ -49,6 +49,7 @@ from .records import (
     WindowMessage,
 )
 from .streaming import StreamedResponse
+from .tokens import sign_context
 from .turns import AsyncTurn, Turn
 
 __all__ = [
@@ -91,4 +92,5 @@ __all__ = [
     "Summary",
     "Turn",
     "WindowMessage",
+    "sign_context",
 ]

@@ -63,13 +63,16 @@ ARGUMENTS = {
     "through_seq": 1,
     "title": "a title",
     "to_user_id": "bob",
+    "token": "a token",
     "token_budget": 1_000_000,
     "tokens": LEAVE_OUT,
     "usage": LEAVE_OUT,
     "user_id": LEAVE_OUT,
 }
 # API: who may call what.
-CONTEXT = {"set_context", "current_tenant_id", "current_user_id"}
+CONTEXT = {
+    "set_context", "set_context_token", "current_tenant_id", "current_user_id",
+}  # fmt: skip
 WITHOUT_TENANT = CONTEXT | {"estimate_tokens", "version", "purge", "purge_all"}
 READING = {
     "get_conversation", "list_conversations", "last_messages", "list_messages",
@@ -91,7 +94,7 @@ MAY_CALL = {
     | {"transfer_conversation", "hold_conversation", "release_conversation",
        "set_retention", "set_policy", "delete_policy"},
     "test_reader": CONTEXT | TEXT | NUMBERS | READING,
-    "test_maintainer": (CONTEXT - {"set_context"}) | TEXT | {"purge", "purge_all"},
+    "test_maintainer": {"current_tenant_id", "current_user_id"} | TEXT | {"purge", "purge_all"},
     "test_backup": {"version"},
     "test_nobody": set(),
 }  # fmt: skip
@@ -328,6 +331,7 @@ PRIVATE = {
     ),
     "_store_prompt": ("({user}, {secret})", ""),
     "_uuid_v7": ("()", ""),
+    "_verified_context": ("('a token')", "PC031"),
 }
 
 

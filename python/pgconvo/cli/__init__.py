@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from . import context, demo, migrations, purge, requests, selftest, servers, usage
+from . import (
+    context,
+    demo,
+    migrations,
+    purge,
+    requests,
+    selftest,
+    servers,
+    tokens,
+    usage,
+)
 from ._common import Group
 
 app = typer.Typer(
@@ -22,6 +32,7 @@ app.command()(requests.requests)
 app.command()(requests.replay)
 app.command()(requests.diff)
 app.command()(usage.usage)
+app.command()(tokens.token)
 app.command()(migrations.migrate)
 app.command()(migrations.status)
 app.command()(migrations.drift)
