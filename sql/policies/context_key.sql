@@ -12,4 +12,9 @@ for select to convo_search using (true);
 comment on policy context_key_search on convo_private.context_key is
 'convo_private._verified_context looks keys up.';
 
-grant select on convo_private.context_key to convo_search;
+create policy context_key_backup on convo_private.context_key
+for select to convo_backup using (true);
+comment on policy context_key_backup on convo_private.context_key is
+'A dump has every row.';
+
+grant select on convo_private.context_key to convo_search, convo_backup;

@@ -94,7 +94,8 @@ MAY_CALL = {
     | {"transfer_conversation", "hold_conversation", "release_conversation",
        "set_retention", "set_policy", "delete_policy"},
     "test_reader": CONTEXT | TEXT | NUMBERS | READING,
-    "test_maintainer": {"current_tenant_id", "current_user_id"} | TEXT | {"purge", "purge_all"},
+    "test_maintainer": TEXT
+    | {"current_tenant_id", "current_user_id", "purge", "purge_all"},
     "test_backup": {"version"},
     "test_nobody": set(),
 }  # fmt: skip
