@@ -29,6 +29,7 @@
 
 \ir tables/schema_migration.sql
 \ir tables/tenant_login.sql
+\ir tables/context_key.sql
 \ir tables/prompt.sql
 \ir tables/conversation.sql
 \ir tables/message.sql
@@ -54,9 +55,12 @@
 \ir functions/identity/_require_tenant.sql
 \ir functions/identity/_require_user.sql
 \ir functions/identity/set_context.sql
+\ir functions/identity/set_context_token.sql
+\ir functions/identity/_hmac_sha256.sql
 
 \ir policies/schema_migration.sql
 \ir policies/tenant_login.sql
+\ir policies/context_key.sql
 \ir policies/prompt.sql
 \ir policies/conversation.sql
 \ir policies/message.sql
@@ -79,6 +83,7 @@
 -- Definer functions belong to convo_search, which may create in the schema for this.
 grant create on schema convo_private to convo_search;
 set local role convo_search;
+\ir functions/identity/_verified_context.sql
 \ir functions/conversation/_has_tombstone.sql
 \ir functions/retention/_audit.sql
 \ir functions/retention/_mark_hold.sql

@@ -54,6 +54,7 @@ from .records import (
 )
 from .streaming import StreamedResponse
 from .summaries import SummaryRun, summarize, summarize_async
+from .tokens import sign_context
 from .turns import AsyncTurn, Turn
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "SummaryRun",
     "Turn",
     "WindowMessage",
+    "sign_context",
     "summarize",
     "summarize_async",
 ]

@@ -220,6 +220,15 @@ def set_context(tenant_id: str, user_id: str | None = None) -> None:
     """
 
 
+@_nothing
+def set_context_token(token: str) -> None:
+    """Say who is asking by a signed token, until the end of this transaction.
+
+    token: from `pgconvo.sign_context`, or another signer of the same format.
+    Errors: InvalidToken.
+    """
+
+
 @_value
 def current_tenant_id() -> str | None:
     """The tenant that is asking, or None."""

@@ -191,6 +191,7 @@ class Client:
             last_at, last_id = page[-1].updated_at, page[-1].conversation_id
 
     set_context = _method(_calls.set_context)
+    set_context_token = _method(_calls.set_context_token)
     current_tenant_id = _method(_calls.current_tenant_id)
     current_user_id = _method(_calls.current_user_id)
     version = _method(_calls.version)
@@ -337,6 +338,7 @@ class AsyncClient:
             last_at, last_id = page[-1].updated_at, page[-1].conversation_id
 
     set_context = _async_method(_calls.set_context)
+    set_context_token = _async_method(_calls.set_context_token)
     current_tenant_id = _async_method(_calls.current_tenant_id)
     current_user_id = _async_method(_calls.current_user_id)
     version = _async_method(_calls.version)

@@ -29,6 +29,7 @@ MESSAGES = {
     "PC013": "conversation id is taken",
     "PC020": "what must be kept does not fit the budget",
     "PC030": "no tenant or user set",
+    "PC031": "context token not valid",
     "PC040": "conversation is on legal hold",
     "PC050": "message not valid in its format",
     "PC060": "request can not be replayed exactly any more",

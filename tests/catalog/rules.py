@@ -19,10 +19,10 @@ Rule = Callable[[Connection], list[str]]
 RULES: dict[str, Rule] = {}
 
 SCHEMAS = "('convo'::regnamespace, 'convo_private'::regnamespace)"
-# The ledger of migrations, the rules for logins and the prices belong to no tenant.
+# The ledger of migrations, the rules for logins, keys and prices belong to no tenant.
 UNFENCED = (
     "('convo.schema_migration'::regclass, 'convo_private.tenant_login'::regclass,"
-    " 'convo.model_price'::regclass)"
+    " 'convo_private.context_key'::regclass, 'convo.model_price'::regclass)"
 )
 TENANT_TABLES = f"""
     select c.oid, c.oid::regclass::text as name

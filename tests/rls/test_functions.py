@@ -67,13 +67,16 @@ ARGUMENTS = {
     "through_seq": 1,
     "title": "a title",
     "to_user_id": "bob",
+    "token": "a token",
     "token_budget": 1_000_000,
     "tokens": LEAVE_OUT,
     "usage": LEAVE_OUT,
     "user_id": LEAVE_OUT,
 }
 # API: who may call what.
-CONTEXT = {"set_context", "current_tenant_id", "current_user_id"}
+CONTEXT = {
+    "set_context", "set_context_token", "current_tenant_id", "current_user_id",
+}  # fmt: skip
 WITHOUT_TENANT = CONTEXT | {"estimate_tokens", "version", "purge", "purge_all"}
 READING = {
     "get_conversation", "list_conversations", "last_messages", "list_messages",
@@ -99,7 +102,8 @@ MAY_CALL = {
     | {"transfer_conversation", "hold_conversation", "release_conversation",
        "set_retention", "set_policy", "delete_policy", "claim_summaries"},
     "test_reader": CONTEXT | TEXT | NUMBERS | READING,
-    "test_maintainer": (CONTEXT - {"set_context"}) | TEXT | {"purge", "purge_all"},
+    "test_maintainer": TEXT
+    | {"current_tenant_id", "current_user_id", "purge", "purge_all"},
     "test_backup": {"version"},
     "test_nobody": set(),
 }  # fmt: skip
@@ -352,6 +356,7 @@ PRIVATE = {
     "_store_prompt": ("({user}, {secret})", ""),
     "_touch_memories": ("({tenant}, {user}, array[{secret}])", ""),
     "_uuid_v7": ("()", ""),
+    "_verified_context": ("('a token')", "PC031"),
 }
 
 

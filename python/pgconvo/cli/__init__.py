@@ -14,6 +14,7 @@ from . import (
     selftest,
     servers,
     summarize,
+    tokens,
     usage,
 )
 from ._common import Group
@@ -33,6 +34,7 @@ app.command()(requests.requests)
 app.command()(requests.replay)
 app.command()(requests.diff)
 app.command()(usage.usage)
+app.command()(tokens.token)
 app.command()(migrations.migrate)
 app.command()(migrations.status)
 app.command()(migrations.drift)

@@ -30,6 +30,8 @@ begin
             'Raise the budget, or append a user message if there is none.'),
         ('PC030', 'no tenant or user set',
             'Call set_context in the same transaction.'),
+        ('PC031', 'context token not valid',
+            'Mint a new one with a key that is valid now.'),
         ('PC040', 'conversation is on legal hold',
             'Ask for release_conversation, then try again.'),
         ('PC050', 'message not valid in its format',

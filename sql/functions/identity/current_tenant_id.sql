@@ -1,8 +1,9 @@
 -- current_tenant_id: the tenant on whose behalf this transaction acts, or null.
--- A pinned login has its own tenant, whatever is set. Else JWT claims that hold a tenant
--- count (request.jwt.claims, as PostgREST sets it), else the setting convo.tenant_id.
+-- A pinned login has its own tenant, whatever is set; a login in mode token has the one
+-- of its signed token. Else JWT claims that hold a tenant count (request.jwt.claims, as
+-- PostgREST sets it), else the setting convo.tenant_id.
 -- STABLE, never IMMUTABLE: a cached plan would keep another tenant's value.
--- errors: 22P02, 22023 when the claims are garbage
+-- errors: 22P02, 22023 when the claims are garbage, PC031 when the token is
 -- since: 0.1.0
 create function convo.current_tenant_id() returns text
 language plpgsql stable parallel safe
@@ -10,12 +11,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
+    login_mode text;
     tenant text;
 begin
-    select l.tenant_id into tenant
+    select l.mode, l.tenant_id into login_mode, tenant
     from convo_private.tenant_login as l
     where l.role_name = session_user;
-    if tenant is null and current_setting('request.jwt.claims', true) <> '' then
+    if login_mode = 'token' then
+        return (
+            convo_private._verified_context(current_setting('convo.token', true))
+        )[1];
+    elsif tenant is null and current_setting('request.jwt.claims', true) <> '' then
         tenant := convo._claim('tenant_id');
     end if;
     return coalesce(tenant, nullif(current_setting('convo.tenant_id', true), ''));
