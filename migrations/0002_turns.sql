@@ -2776,7 +2776,7 @@ to convo_app, convo_service;
 --     count in the budget
 -- out: the request; body is what you send, as text
 -- errors: PC001, PC012, PC020, PC030, 22023, 23514 too long
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.prepare_request(
     conversation_id uuid,
     format text,
@@ -2889,7 +2889,7 @@ to convo_app, convo_service;
 -- replay_request: the exact bytes of a request, also after edits, soft deletions, new
 -- summaries, changed memories and upgrades.
 -- errors: PC003, PC030, PC060 something was erased since: DETAIL names it
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.replay_request(request_id uuid) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -2923,7 +2923,7 @@ to convo_app, convo_service, convo_reader;
 -- in: at: only what was prepared at or before that time (null: all)
 -- out: without their bodies; none when the conversation isn't there or isn't the caller's
 -- errors: PC030, 22023
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.list_requests(
     conversation_id uuid,
     at timestamptz default null,
@@ -3284,7 +3284,7 @@ grant execute on function convo._read_answer(text, json) to convo_app, convo_ser
 -- errors: PC003, PC050 (not a response of that format; DETAIL has the reason),
 --         PC011 another response came before, PC010, PC001, PC012
 -- locks: the conversation row, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.complete_request(
     request_id uuid,
     response json,
@@ -3369,7 +3369,7 @@ to convo_app, convo_service;
 -- in: error: what happened, cut to 2,000 characters; usage: the provider's, if it gave it
 -- errors: PC003, PC011 it was completed, 22023
 -- locks: the conversation row, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.fail_request(
     request_id uuid,
     error text,

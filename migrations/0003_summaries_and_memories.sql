@@ -2154,7 +2154,7 @@ to convo_app, convo_service;
 --     count in the budget
 -- out: the request; body is what you send, as text
 -- errors: PC001, PC012, PC020, PC030, 22023, 23514 too long
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.prepare_request(
     conversation_id uuid,
     format text,
@@ -2282,7 +2282,7 @@ to convo_app, convo_service;
 -- errors: PC003, PC050 (not a response of that format; DETAIL has the reason),
 --         PC011 another response came before, PC010, PC001, PC012
 -- locks: the conversation row, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.complete_request(
     request_id uuid,
     response json,

@@ -2,7 +2,7 @@
 -- A login in mode token is known by nothing else; for others the token counts as if its
 -- tenant and user had been set by set_context.
 -- errors: PC031 bad, expired or forged
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.set_context_token(token text) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -8,7 +8,7 @@
 -- errors: PC003, PC050 (not a response of that format; DETAIL has the reason),
 --         PC011 another response came before, PC010, PC001, PC012
 -- locks: the conversation row, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.complete_request(
     request_id uuid,
     response json,

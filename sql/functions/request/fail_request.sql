@@ -3,7 +3,7 @@
 -- in: error: what happened, cut to 2,000 characters; usage: the provider's, if it gave it
 -- errors: PC003, PC011 it was completed, 22023
 -- locks: the conversation row, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.fail_request(
     request_id uuid,
     error text,

@@ -2,7 +2,7 @@
 -- in: at: only what was prepared at or before that time (null: all)
 -- out: without their bodies; none when the conversation isn't there or isn't the caller's
 -- errors: PC030, 22023
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.list_requests(
     conversation_id uuid,
     at timestamptz default null,

@@ -7,7 +7,7 @@
 --     count in the budget
 -- out: the request; body is what you send, as text
 -- errors: PC001, PC012, PC020, PC030, 22023, 23514 too long
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.prepare_request(
     conversation_id uuid,
     format text,

@@ -1,7 +1,7 @@
 -- replay_request: the exact bytes of a request, also after edits, soft deletions, new
 -- summaries, changed memories and upgrades.
 -- errors: PC003, PC030, PC060 something was erased since: DETAIL names it
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.replay_request(request_id uuid) returns text
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
