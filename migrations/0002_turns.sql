@@ -411,13 +411,21 @@ create table convo.usage (
         format in ('openai', 'openai_responses', 'anthropic', 'gemini')
     ),
     constraint usage_model_check check (length(model) between 1 and 255),
+    -- Bounds, so that nobody's own row spoils the sums of a tenant.
     constraint usage_tokens_check check (
         least(
             input_tokens, cache_read_tokens, cache_write_5m_tokens,
             cache_write_1h_tokens, output_tokens, reasoning_tokens
         ) >= 0
+        and greatest(
+            input_tokens, cache_read_tokens, cache_write_5m_tokens,
+            cache_write_1h_tokens, output_tokens, reasoning_tokens
+        ) <= 1000000000000000
     ),
-    constraint usage_cost_check check (cost >= 0 and cost < 'Infinity'),
+    constraint usage_cost_check check (cost >= 0 and cost <= 1e18),
+    constraint usage_created_at_check check (
+        created_at between '2000-01-01 UTC' and '2999-12-31 UTC'
+    ),
     constraint usage_raw_check check (octet_length(raw::text) <= 16384)
 );
 
@@ -654,11 +662,25 @@ comment on policy usage_tenant on convo.usage is
 'The fence: no rule beside it lets anyone cross the tenant.';
 
 create policy usage_own on convo.usage
-for all to convo_app
-using (user_id = (select convo.current_user_id()))
-with check (user_id = (select convo.current_user_id()));
+for select to convo_app
+using (user_id = (select convo.current_user_id()));
 comment on policy usage_own on convo.usage is
 'An application acts for one user.';
+
+create policy usage_own_insert on convo.usage
+for insert to convo_app
+with check (
+    user_id = (select convo.current_user_id())
+    and exists (
+        select
+        from convo.request as r
+        where r.tenant_id = usage.tenant_id
+            and r.request_id = usage.request_id
+            and r.conversation_id = usage.conversation_id
+    )
+);
+comment on policy usage_own_insert on convo.usage is
+'What a request of the user cost, and nothing else.';
 
 create policy usage_service on convo.usage
 for all to convo_service
@@ -1014,6 +1036,11 @@ begin
             'argument', 'to_user_id', 'minimum_length', 1, 'maximum_length', 255
         ));
     end if;
+    -- those who prepare a request hold it FOR KEY SHARE: after them
+    perform
+    from convo.conversation as c
+    where c.tenant_id = old.tenant_id and c.conversation_id = old.conversation_id
+    for update;
     texts := array(
         select r.sha256
         from convo.request_prompt as r
@@ -1836,15 +1863,14 @@ to convo_app, convo_service, convo_reader;
 -- >>> sql/functions/usage/_token_count.sql
 -- _token_count: a number of tokens out of a provider's usage.
 -- in: JSON of any kind, and the names that lead to it, of which any may be missing
--- out: what isn't a number counts as 0, what is out of range as its nearest end
+-- out: what isn't a number of tokens counts as 0
 create or replace function convo._token_count(usage jsonb, variadic path text[]) returns bigint
 language sql immutable parallel safe
 begin atomic
     select case
         when jsonb_typeof(_token_count.usage #> _token_count.path) = 'number'
-            then trunc(greatest(0, least(
-                    1e15, (_token_count.usage #>> _token_count.path)::numeric
-                )))::bigint
+            and (_token_count.usage #>> _token_count.path)::numeric between 0 and 1e12
+            then trunc((_token_count.usage #>> _token_count.path)::numeric)::bigint
         else 0
     end;
 end;
@@ -1979,7 +2005,7 @@ begin
             _price_of.model,
             regexp_replace(
                 _price_of.model,
-                '-([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{2}-[0-9]{2,4}|latest)$', ''
+                '-([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|(0[1-9]|1[0-2])-([0-9]{2}|[0-9]{4})|latest)$', ''
             )
         )
         and p.effective_from <= _price_of.at
@@ -3006,6 +3032,22 @@ revoke execute on function convo._is_json(text) from public;
 grant execute on function convo._is_json(text) to convo_app, convo_service;
 -- <<< sql/functions/request/_is_json.sql
 
+-- >>> sql/functions/request/_without_last.sql
+-- _without_last: a JSON array without its last element, the others byte for byte.
+create or replace function convo._without_last(elements json) returns text
+language sql immutable parallel safe
+return (
+    select '[' || coalesce(string_agg(e.element::text, ',' order by e.n), '') || ']'
+    from json_array_elements(_without_last.elements) with ordinality as e (element, n)
+    where e.n < json_array_length(_without_last.elements)
+);
+
+comment on function convo._without_last(json) is
+'A JSON array without its last element, the others byte for byte.';
+revoke execute on function convo._without_last(json) from public;
+grant execute on function convo._without_last(json) to convo_app, convo_service;
+-- <<< sql/functions/request/_without_last.sql
+
 -- >>> sql/functions/request/_openai_answer.sql
 -- _openai_answer: what a response of the OpenAI chat completions format says.
 -- A call that was cut off, so that its arguments aren't JSON, is left out.
@@ -3030,14 +3072,12 @@ begin
         answer.finish_reason in ('length', 'content_filter'), true
     );
     if answer.is_truncated
+        and last_call is not null
         and not convo._is_json(last_call #>> '{function,arguments}')
     then
-        select '[' || string_agg(c.call::text, ',' order by c.n) || ']' into calls
-        from json_array_elements(message -> 'tool_calls')
-            with ordinality as c (call, n)
-        where c.n < json_array_length(message -> 'tool_calls');
+        calls := convo._without_last(message -> 'tool_calls');
         message := case
-            when calls is null then convo._json_without(message, array['tool_calls'])
+            when calls = '[]' then convo._json_without(message, array['tool_calls'])
             else convo._json_set(message, 'tool_calls', calls)
         end;
     end if;
@@ -3143,10 +3183,7 @@ begin
         or last_block ->> 'type' = 'thinking'
         and coalesce(last_block ->> 'signature', '') = ''
     ) then
-        select '[' || coalesce(string_agg(b.block::text, ',' order by b.n), '') || ']'
-        into content
-        from json_array_elements(content::json) with ordinality as b (block, n)
-        where b.n < json_array_length(content::json);
+        content := convo._without_last(content::json);
     end if;
     answer.messages := json_build_array(
         ('{"role":"assistant","content":' || content || '}')::json
@@ -3180,9 +3217,10 @@ declare
     answer convo._answer;
 begin
     if candidate is not null then
-        content := coalesce(
-            _gemini_answer.hidden #> '{candidates,0,content}', '{"parts":[]}'
-        );
+        content := case jsonb_typeof(candidate -> 'content')
+            when 'object' then _gemini_answer.hidden #> '{candidates,0,content}'
+            else '{"parts":[]}'
+        end;
         if content ->> 'role' is null then
             content := convo._json_set(content, 'role', '"model"');
         end if;
@@ -3221,17 +3259,25 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    readable constant jsonb := convo._readable(_read_answer.response);
-    source constant text := convo._answer_format(readable);
-    answers constant jsonb := coalesce(readable -> 'choices', readable -> 'candidates');
+    readable jsonb;
+    source text;
+    answers jsonb;
     hidden text[];
     reason text;
     answer convo._answer;
 begin
+    begin
+        readable := convo._readable(_read_answer.response);
+    exception when numeric_value_out_of_range then
+        perform convo._fail('PC050', '{"reason": "a number out of range"}');
+    end;
+    source := convo._answer_format(readable);
+    answers := coalesce(readable -> 'choices', readable -> 'candidates');
     reason := case
         when readable is null then 'missing'
         when jsonb_typeof(readable) not in ('object', 'array') then 'not an object'
-        when jsonb_typeof(readable -> 'error') = 'object'
+        when readable ->> 'type' = 'error'
+            or jsonb_typeof(readable -> 'error') = 'object'
             or readable ->> 'status' in ('failed', 'cancelled')
             then 'an error, not an answer: see fail_request'
         when source <> _read_answer.format then 'a response of another format'
@@ -3248,7 +3294,8 @@ begin
     end;
     if reason is not null then
         perform convo._fail('PC050', jsonb_strip_nulls(jsonb_build_object(
-            'reason', reason, 'format', source, 'expected', _read_answer.format
+            'reason', reason, 'expected', _read_answer.format,
+            'format', case when source <> _read_answer.format then source end
         )));
     end if;
 

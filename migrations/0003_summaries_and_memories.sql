@@ -2154,6 +2154,7 @@ to convo_app, convo_service;
 --     count in the budget
 -- out: the request; body is what you send, as text
 -- errors: PC001, PC012, PC020, PC030, 22023, 23514 too long
+-- locks: the conversation row, FOR KEY SHARE, until the transaction ends
 -- since: 0.1.0
 create or replace function convo.prepare_request(
     conversation_id uuid,
@@ -2178,6 +2179,15 @@ declare
     body text;
 begin
     perform convo._require_format(prepare_request.format);
+    -- so that nobody deletes or transfers it meanwhile
+    perform
+    from convo.conversation as c
+    where c.tenant_id = tenant
+        and c.conversation_id = prepare_request.conversation_id
+    for key share;
+    if not found then
+        perform convo._fail_not_found(prepare_request.conversation_id);
+    end if;
     -- one statement, so that policy, items and edits are of one moment
     select
         c.user_id,
@@ -2218,9 +2228,6 @@ begin
     ) as i
     where c.tenant_id = tenant
         and c.conversation_id = prepare_request.conversation_id;
-    if not found then
-        perform convo._fail_not_found(prepare_request.conversation_id);
-    end if;
 
     rules := context.rules;
     frame.tenant_id := tenant;
@@ -2341,7 +2348,7 @@ begin
             last_answer_seq = last_seq,
             response_sha256 = hash
         where r.tenant_id = request.tenant_id and r.request_id = request.request_id;
-    elsif request.response_sha256 <> hash then
+    elsif request.response_sha256 is distinct from hash then
         perform convo._fail('PC011', jsonb_build_object(
             'request_id', request.request_id,
             'first_seq', first_seq, 'last_seq', last_seq

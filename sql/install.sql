@@ -253,6 +253,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/request/list_requests.sql
 \ir functions/request/_answer_format.sql
 \ir functions/request/_is_json.sql
+\ir functions/request/_without_last.sql
 \ir functions/request/_openai_answer.sql
 \ir functions/request/_openai_responses_answer.sql
 \ir functions/request/_anthropic_answer.sql

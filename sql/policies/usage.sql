@@ -10,11 +10,25 @@ comment on policy usage_tenant on convo.usage is
 'The fence: no rule beside it lets anyone cross the tenant.';
 
 create policy usage_own on convo.usage
-for all to convo_app
-using (user_id = (select convo.current_user_id()))
-with check (user_id = (select convo.current_user_id()));
+for select to convo_app
+using (user_id = (select convo.current_user_id()));
 comment on policy usage_own on convo.usage is
 'An application acts for one user.';
+
+create policy usage_own_insert on convo.usage
+for insert to convo_app
+with check (
+    user_id = (select convo.current_user_id())
+    and exists (
+        select
+        from convo.request as r
+        where r.tenant_id = usage.tenant_id
+            and r.request_id = usage.request_id
+            and r.conversation_id = usage.conversation_id
+    )
+);
+comment on policy usage_own_insert on convo.usage is
+'What a request of the user cost, and nothing else.';
 
 create policy usage_service on convo.usage
 for all to convo_service

@@ -25,13 +25,21 @@ create table convo.usage (
         format in ('openai', 'openai_responses', 'anthropic', 'gemini')
     ),
     constraint usage_model_check check (length(model) between 1 and 255),
+    -- Bounds, so that nobody's own row spoils the sums of a tenant.
     constraint usage_tokens_check check (
         least(
             input_tokens, cache_read_tokens, cache_write_5m_tokens,
             cache_write_1h_tokens, output_tokens, reasoning_tokens
         ) >= 0
+        and greatest(
+            input_tokens, cache_read_tokens, cache_write_5m_tokens,
+            cache_write_1h_tokens, output_tokens, reasoning_tokens
+        ) <= 1000000000000000
     ),
-    constraint usage_cost_check check (cost >= 0 and cost < 'Infinity'),
+    constraint usage_cost_check check (cost >= 0 and cost <= 1e18),
+    constraint usage_created_at_check check (
+        created_at between '2000-01-01 UTC' and '2999-12-31 UTC'
+    ),
     constraint usage_raw_check check (octet_length(raw::text) <= 16384)
 );
 

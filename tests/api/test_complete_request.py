@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 FORMATS = ["openai", "openai_responses", "anthropic", "gemini"]
@@ -227,6 +228,13 @@ def test_another_response_is_refused(ann, prepare, fails, conversation_id):
     assert len(ann.live(conversation_id)) == 2
 
 
+def test_nothing_is_another_response(ann, prepare, fails):
+    request = prepare()
+    complete(ann, request, WHOLE["openai"])
+    with fails("PC011"):
+        ann.rows("complete_request", request_id=request["request_id"], response=None)
+
+
 def test_a_failed_request_may_still_be_completed(ann, prepare):
     request = prepare()
     ann.value("fail_request", request_id=request["request_id"], error="sesame")
@@ -324,6 +332,25 @@ def test_anthropic_a_block_that_was_cut_off_is_left_out(ann, prepare, block):
     assert json.loads(row["payload"])["content"] == content[:1]
 
 
+@pytest.mark.parametrize("calls", [None, 1, "x", {"a": 1}])
+def test_openai_calls_that_are_no_array_lose_no_answer(ann, prepare, calls):
+    response = cut("openai", "length", tool_calls=calls)
+    if calls is None:
+        (row,) = complete(ann, prepare(), response)
+        assert row["content"] == TEXT
+    else:
+        with pytest.raises(psycopg.Error) as caught:
+            complete(ann, prepare(), response)
+        assert caught.value.sqlstate == "PC050"
+
+
+@pytest.mark.parametrize("content", [None, 1, [], "x"])
+def test_gemini_content_that_is_no_object_is_an_empty_answer(ann, prepare, content):
+    response = cut("gemini", "SAFETY", content=content)
+    (row,) = complete(ann, prepare("gemini"), response)
+    assert json.loads(row["payload"]) == {"parts": [], "role": "model"}
+
+
 def test_gemini_without_content_is_an_empty_answer(ann, prepare):
     response = cut("gemini", "MAX_TOKENS")
     del response["candidates"][0]["content"]
@@ -358,6 +385,7 @@ def test_a_response_of_another_format_is_refused(ann, prepare, fails, asked, giv
          "an error, not an answer: see fail_request"),
         ("openai_responses", '{"status": "failed", "output": []}',
          "an error, not an answer: see fail_request"),
+        ("openai", '{"choices": [], "n": 1e999999}', "a number out of range"),
         ("openai", '{"choices": []}', "there is no answer in it"),
         ("openai", '{"choices": 1}', "there is no answer in it"),
         ("openai", '{"choices": [{"delta": {"content": "sesame"}}]}',

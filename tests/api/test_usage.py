@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -288,7 +289,7 @@ def test_whatever_a_usage_says_each_token_is_in_one_bucket(buckets_of, drawn):
         if part is not None:
             value = value.get(part) if isinstance(value, dict) else None
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return int(max(0, min(value, 10**15))) if is_number else 0
+        return int(value) if is_number and 0 <= value <= 10**12 else 0
 
     buckets = buckets_of(format, usage)
     assert min(buckets) >= 0
@@ -329,6 +330,37 @@ def test_calls_of_other_models_within_a_call_are_priced_apart(spend, load_price,
         ("m-1", 2000, Decimal("0.006")),
         ("m-2", 1000, Decimal("0.007")),
     ]
+
+
+BILL = """
+    insert into convo.usage
+    select (json_populate_record(u, %s)).* from convo.usage as u
+"""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"cost": 9e99},
+        {"cost": "NaN"},
+        {"cost": -1},
+        {"created_at": "infinity"},
+        {"input_tokens": 2**60},
+    ],
+)
+def test_no_row_can_spoil_the_sums(ann, spend, forged):
+    spend("openai", {"prompt_tokens": 1})
+    row = {"usage_id": str(uuid4()), **forged}
+    with pytest.raises(psycopg.errors.CheckViolation):
+        ann.conn.execute(BILL, (json.dumps(row),))
+
+
+@pytest.mark.parametrize("member", ["request_id", "conversation_id", "user_id"])
+def test_nobody_bills_what_was_not_their_request(ann, spend, member):
+    spend("openai", {"prompt_tokens": 1})
+    row = {"usage_id": str(uuid4()), member: str(uuid4())}
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        ann.conn.execute(BILL, (json.dumps(row),))
 
 
 # Prices

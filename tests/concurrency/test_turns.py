@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import psycopg
 import pytest
 
 WORKERS = 8
@@ -165,4 +166,47 @@ def test_a_conversation_that_goes_takes_its_request_along(
         ended, completed = codes(results)
         assert ended is None
         assert completed in (None, "PC001", "PC003", "PC012")
+    check_invariants(db)
+
+
+@pytest.mark.parametrize("change", ["delete", "transfer"])
+def test_who_prepares_waits_for_one_who_takes_the_conversation(
+    change, apps, service, crew, make_conversation
+):
+    conversation = make_conversation(1)
+    (other,) = apps(1)
+    (app,) = apps(1)
+    owner, statement = {
+        "delete": (app, "select convo.delete_conversation(%s)"),
+        "transfer": (service, "select convo.transfer_conversation(%s, 'ben')"),
+    }[change]
+    with owner.transaction():
+        owner.execute(statement, (conversation,))
+        waiting = crew.blocked(
+            other,
+            "select body from convo.prepare_request(%s, 'openai')",
+            conversation,
+        )
+    with pytest.raises(psycopg.Error) as caught:
+        waiting.result(10)
+    assert caught.value.sqlstate in ("PC001", "PC012")
+
+
+@pytest.mark.parametrize("change", ["delete", "transfer"])
+def test_who_takes_the_conversation_waits_for_one_who_prepares(
+    change, app, service, crew, make_conversation, check_invariants, db
+):
+    conversation = make_conversation(1)
+    owner, statement = {
+        "delete": (service, "select convo.delete_conversation(%s)::text"),
+        "transfer": (service, "select (convo.transfer_conversation(%s, 'ben')).title"),
+    }[change]
+    with app.transaction():
+        app.execute(
+            "select from convo.prepare_request("
+            "%s, 'openai', parameters => '{\"tools\": [\"new\"]}')",
+            (conversation,),
+        )
+        waiting = crew.blocked(owner, statement, conversation)
+    waiting.result(10)
     check_invariants(db)

@@ -21,6 +21,11 @@ begin
             'argument', 'to_user_id', 'minimum_length', 1, 'maximum_length', 255
         ));
     end if;
+    -- those who prepare a request hold it FOR KEY SHARE: after them
+    perform
+    from convo.conversation as c
+    where c.tenant_id = old.tenant_id and c.conversation_id = old.conversation_id
+    for update;
     texts := array(
         select r.sha256
         from convo.request_prompt as r

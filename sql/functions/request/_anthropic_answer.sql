@@ -26,10 +26,7 @@ begin
         or last_block ->> 'type' = 'thinking'
         and coalesce(last_block ->> 'signature', '') = ''
     ) then
-        select '[' || coalesce(string_agg(b.block::text, ',' order by b.n), '') || ']'
-        into content
-        from json_array_elements(content::json) with ordinality as b (block, n)
-        where b.n < json_array_length(content::json);
+        content := convo._without_last(content::json);
     end if;
     answer.messages := json_build_array(
         ('{"role":"assistant","content":' || content || '}')::json

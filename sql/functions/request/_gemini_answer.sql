@@ -13,9 +13,10 @@ declare
     answer convo._answer;
 begin
     if candidate is not null then
-        content := coalesce(
-            _gemini_answer.hidden #> '{candidates,0,content}', '{"parts":[]}'
-        );
+        content := case jsonb_typeof(candidate -> 'content')
+            when 'object' then _gemini_answer.hidden #> '{candidates,0,content}'
+            else '{"parts":[]}'
+        end;
         if content ->> 'role' is null then
             content := convo._json_set(content, 'role', '"model"');
         end if;

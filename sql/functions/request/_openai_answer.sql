@@ -21,14 +21,12 @@ begin
         answer.finish_reason in ('length', 'content_filter'), true
     );
     if answer.is_truncated
+        and last_call is not null
         and not convo._is_json(last_call #>> '{function,arguments}')
     then
-        select '[' || string_agg(c.call::text, ',' order by c.n) || ']' into calls
-        from json_array_elements(message -> 'tool_calls')
-            with ordinality as c (call, n)
-        where c.n < json_array_length(message -> 'tool_calls');
+        calls := convo._without_last(message -> 'tool_calls');
         message := case
-            when calls is null then convo._json_without(message, array['tool_calls'])
+            when calls = '[]' then convo._json_without(message, array['tool_calls'])
             else convo._json_set(message, 'tool_calls', calls)
         end;
     end if;

@@ -7,17 +7,25 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    readable constant jsonb := convo._readable(_read_answer.response);
-    source constant text := convo._answer_format(readable);
-    answers constant jsonb := coalesce(readable -> 'choices', readable -> 'candidates');
+    readable jsonb;
+    source text;
+    answers jsonb;
     hidden text[];
     reason text;
     answer convo._answer;
 begin
+    begin
+        readable := convo._readable(_read_answer.response);
+    exception when numeric_value_out_of_range then
+        perform convo._fail('PC050', '{"reason": "a number out of range"}');
+    end;
+    source := convo._answer_format(readable);
+    answers := coalesce(readable -> 'choices', readable -> 'candidates');
     reason := case
         when readable is null then 'missing'
         when jsonb_typeof(readable) not in ('object', 'array') then 'not an object'
-        when jsonb_typeof(readable -> 'error') = 'object'
+        when readable ->> 'type' = 'error'
+            or jsonb_typeof(readable -> 'error') = 'object'
             or readable ->> 'status' in ('failed', 'cancelled')
             then 'an error, not an answer: see fail_request'
         when source <> _read_answer.format then 'a response of another format'
@@ -34,7 +42,8 @@ begin
     end;
     if reason is not null then
         perform convo._fail('PC050', jsonb_strip_nulls(jsonb_build_object(
-            'reason', reason, 'format', source, 'expected', _read_answer.format
+            'reason', reason, 'expected', _read_answer.format,
+            'format', case when source <> _read_answer.format then source end
         )));
     end if;
 

@@ -67,7 +67,7 @@ begin
             last_answer_seq = last_seq,
             response_sha256 = hash
         where r.tenant_id = request.tenant_id and r.request_id = request.request_id;
-    elsif request.response_sha256 <> hash then
+    elsif request.response_sha256 is distinct from hash then
         perform convo._fail('PC011', jsonb_build_object(
             'request_id', request.request_id,
             'first_seq', first_seq, 'last_seq', last_seq

@@ -7,6 +7,7 @@
 --     count in the budget
 -- out: the request; body is what you send, as text
 -- errors: PC001, PC012, PC020, PC030, 22023, 23514 too long
+-- locks: the conversation row, FOR KEY SHARE, until the transaction ends
 -- since: 0.1.0
 create function convo.prepare_request(
     conversation_id uuid,
@@ -31,6 +32,15 @@ declare
     body text;
 begin
     perform convo._require_format(prepare_request.format);
+    -- so that nobody deletes or transfers it meanwhile
+    perform
+    from convo.conversation as c
+    where c.tenant_id = tenant
+        and c.conversation_id = prepare_request.conversation_id
+    for key share;
+    if not found then
+        perform convo._fail_not_found(prepare_request.conversation_id);
+    end if;
     -- one statement, so that policy, items and edits are of one moment
     select
         c.user_id,
@@ -71,9 +81,6 @@ begin
     ) as i
     where c.tenant_id = tenant
         and c.conversation_id = prepare_request.conversation_id;
-    if not found then
-        perform convo._fail_not_found(prepare_request.conversation_id);
-    end if;
 
     rules := context.rules;
     frame.tenant_id := tenant;

@@ -16,7 +16,7 @@ begin
             _price_of.model,
             regexp_replace(
                 _price_of.model,
-                '-([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{2}-[0-9]{2,4}|latest)$', ''
+                '-([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|(0[1-9]|1[0-2])-([0-9]{2}|[0-9]{4})|latest)$', ''
             )
         )
         and p.effective_from <= _price_of.at
