@@ -137,8 +137,8 @@ to convo_app, convo_service, convo_reader, convo_maintainer, convo_search;
 -- a few rows, read at once
 -- squawk-ignore ban-drop-constraint
 alter table convo_private.tenant_login drop constraint tenant_login_mode_check;
--- squawk-ignore constraint-missing-not-valid
 alter table convo_private.tenant_login
+-- squawk-ignore constraint-missing-not-valid
 add constraint tenant_login_mode_check check (mode in ('settings', 'pinned', 'token'));
 comment on column convo_private.tenant_login.mode is
 'settings: from settings or claims; pinned: always the tenant named here; token: only '
