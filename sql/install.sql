@@ -11,6 +11,7 @@
 \ir types/policy_record.sql
 \ir types/context_record.sql
 \ir types/summary_record.sql
+\ir types/search_record.sql
 \ir types/context_item.sql
 \ir types/group_member.sql
 \ir types/render_item.sql
@@ -27,6 +28,7 @@
 \ir tables/conversation.sql
 \ir tables/message.sql
 \ir tables/message_revision.sql
+\ir tables/message_search.sql
 \ir tables/idempotency_key.sql
 \ir tables/summary.sql
 \ir tables/context_policy.sql
@@ -47,6 +49,7 @@
 \ir policies/conversation.sql
 \ir policies/message.sql
 \ir policies/message_revision.sql
+\ir policies/message_search.sql
 \ir policies/idempotency_key.sql
 \ir policies/summary.sql
 \ir policies/context_policy.sql
@@ -63,6 +66,16 @@ set local role convo_search;
 \ir functions/retention/_mark_hold.sql
 set local role convo_owner;
 revoke create on schema convo_private from convo_search;
+
+\ir functions/search/_search_text.sql
+\ir functions/search/_search_tokens.sql
+\ir functions/search/_search_words.sql
+\ir functions/search/_search_terms.sql
+\ir functions/search/_search_candidates.sql
+\ir functions/search/_search_patterns.sql
+\ir functions/search/_search_snippet.sql
+\ir functions/search/search_messages.sql
+\ir functions/search/_index_messages.sql
 
 \ir functions/conversation/_store_prompt.sql
 \ir functions/conversation/_collect_prompt.sql

@@ -70,6 +70,16 @@ begin
         and m.conversation_id = source.conversation_id
         and m.seq <= last_copied;
 
+    insert into convo.message_search (
+        tenant_id, conversation_id, seq, user_id, is_from_user, norm, words
+    )
+    select
+        w.tenant_id, id, w.seq, w.user_id, w.is_from_user, w.norm, w.words
+    from convo.message_search as w
+    where w.tenant_id = source.tenant_id
+        and w.conversation_id = source.conversation_id
+        and w.seq <= last_copied;
+
     insert into convo.message_revision (
         tenant_id, conversation_id, seq, revision, user_id, content, payload, tokens,
         is_estimated, created_at

@@ -26,6 +26,7 @@ begin
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
+        convo.message_search_conversation_fkey,
         convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey deferred;
     update convo.conversation as c
@@ -40,6 +41,9 @@ begin
     update convo.message_revision as r
     set user_id = transfer_conversation.to_user_id
     where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
+    update convo.message_search as w
+    set user_id = transfer_conversation.to_user_id
+    where w.tenant_id = old.tenant_id and w.conversation_id = old.conversation_id;
     update convo.summary as s
     set user_id = transfer_conversation.to_user_id
     where s.tenant_id = old.tenant_id and s.conversation_id = old.conversation_id;
@@ -49,6 +53,7 @@ begin
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
+        convo.message_search_conversation_fkey,
         convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey immediate;
 

@@ -78,6 +78,13 @@ begin
         coalesce(append_message.metadata, '{}'), conversation.updated_at
     )
     returning * into message;
+    insert into convo.message_search (
+        tenant_id, conversation_id, seq, user_id, is_from_user, norm, words
+    )
+    select
+        message.tenant_id, message.conversation_id, message.seq, message.user_id,
+        message.role = 'user', w.norm, w.words
+    from convo._search_words(append_message.content) as w;
     if hash is not null then
         insert into convo.idempotency_key (
             tenant_id, conversation_id, key, user_id, first_seq, last_seq, sha256,

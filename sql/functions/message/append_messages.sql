@@ -83,6 +83,7 @@ begin
     from unnest(parsed, groups) with ordinality as p (
         role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
     );
+    perform convo._index_messages(conversation, first_seq, conversation.last_seq);
     if conversation.summary_through_seq >= any (groups) then
         -- a result that joined a call which a summary covers
         perform convo._advance_conversation(

@@ -71,6 +71,7 @@ begin
         and m.conversation_id = old.conversation_id
         and m.seq = old.seq
     returning m.* into message;
+    perform convo._index_messages(conversation, old.seq, old.seq);
     perform convo._advance_conversation(
         old.conversation_id, 0, 0, token_count - old.tokens, 0,
         case

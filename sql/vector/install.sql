@@ -1,0 +1,19 @@
+-- install: the vector track as it is now, for psql -1, after sql/install.sql.
+\ir extension.sql
+set local role convo_owner;
+
+\ir tables/embedding_model.sql
+\ir tables/embedding.sql
+\ir tables/embedding_progress.sql
+
+\ir policies/embedding_model.sql
+\ir policies/embedding.sql
+\ir policies/embedding_progress.sql
+
+\ir functions/search/_embedding_fault.sql
+\ir functions/search/_store_embedding.sql
+\ir functions/search/_claim_embeddings.sql
+\ir functions/search/_embedding_of.sql
+\ir functions/search/_nearest_embeddings.sql
+
+reset role;
