@@ -12,6 +12,9 @@ declare
     old constant convo.conversation := convo._lock_conversation(
         transfer_conversation.conversation_id
     );
+    -- the vector track's table: plpgsql looks it up when a statement runs, so what
+    -- stands in the branches need not be there
+    has_embeddings constant boolean := to_regclass('convo.embedding') is not null;
     prompt text;
     result convo.conversation_record;
 begin
@@ -26,9 +29,11 @@ begin
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
-        convo.message_search_conversation_fkey,
         convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey deferred;
+    if has_embeddings then
+        set constraints convo.embedding_conversation_fkey deferred;
+    end if;
     update convo.conversation as c
     set user_id = transfer_conversation.to_user_id,
         system_prompt_sha256 = convo._store_prompt(
@@ -41,9 +46,6 @@ begin
     update convo.message_revision as r
     set user_id = transfer_conversation.to_user_id
     where r.tenant_id = old.tenant_id and r.conversation_id = old.conversation_id;
-    update convo.message_search as w
-    set user_id = transfer_conversation.to_user_id
-    where w.tenant_id = old.tenant_id and w.conversation_id = old.conversation_id;
     update convo.summary as s
     set user_id = transfer_conversation.to_user_id
     where s.tenant_id = old.tenant_id and s.conversation_id = old.conversation_id;
@@ -53,9 +55,14 @@ begin
     set constraints
         convo.message_conversation_fkey,
         convo.message_revision_conversation_fkey,
-        convo.message_search_conversation_fkey,
         convo.summary_conversation_fkey,
         convo.idempotency_key_conversation_fkey immediate;
+    if has_embeddings then
+        update convo.embedding as e
+        set user_id = transfer_conversation.to_user_id
+        where e.tenant_id = old.tenant_id and e.conversation_id = old.conversation_id;
+        set constraints convo.embedding_conversation_fkey immediate;
+    end if;
 
     perform convo._collect_prompt(old.tenant_id, old.user_id, old.system_prompt_sha256);
     perform convo_private._audit('transfer', old.conversation_id, null);

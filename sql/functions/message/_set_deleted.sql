@@ -28,7 +28,6 @@ begin
             and m.conversation_id = message.conversation_id
             and m.seq = message.seq
         returning m.* into message;
-        perform convo._index_messages(conversation, message.seq, message.seq);
         perform convo._advance_conversation(
             message.conversation_id, 0, step, step * message.tokens,
             body_step, body_step * message.tokens

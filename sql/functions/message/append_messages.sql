@@ -72,18 +72,18 @@ begin
     insert into convo.message (
         tenant_id, conversation_id, seq, user_id, role, content, payload, format,
         tokens, is_estimated, is_empty, group_seq, model, call_ids, result_ids,
-        created_at
+        created_at, words, words_norm
     )
     select
         conversation.tenant_id, conversation.conversation_id, first_seq + p.n - 1,
         conversation.user_id, p.role, p.content, p.payload, append_messages.format,
         p.tokens, append_messages.tokens[p.n] is null, p.is_empty, p.group_seq,
         case when p.role = 'assistant' then nullif(append_messages.model, '') end,
-        p.call_ids, p.result_ids, conversation.updated_at
+        p.call_ids, p.result_ids, conversation.updated_at, w.words, w.norm
     from unnest(parsed, groups) with ordinality as p (
         role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
-    );
-    perform convo._index_messages(conversation, first_seq, conversation.last_seq);
+    )
+    cross join lateral convo._search_words(p.content) as w;
     if conversation.summary_through_seq >= any (groups) then
         -- a result that joined a call which a summary covers
         perform convo._advance_conversation(

@@ -40,10 +40,6 @@ begin
     into gone
     from deleted as d;
     if gone.messages > 0 then
-        delete from convo.message_search as s
-        where s.tenant_id = conversation.tenant_id
-            and s.conversation_id = conversation.conversation_id
-            and s.seq >= delete_messages.from_seq;
         perform convo._advance_conversation(
             conversation.conversation_id, 0, -gone.messages, -gone.tokens,
             -gone.body_messages, -gone.body_tokens

@@ -1,13 +1,20 @@
 -- _search_patterns: regular expressions for the words of a query, longest first.
 -- They hold letters and digits only, so whatever a user types is harmless in them. A
 -- word of 5 letters or more stands for all that begin with its first 5, and its first 8
--- for the rest of a compound. Characters of scripts without spaces are one pattern.
+-- for the rest of a compound. The pieces of a run are found one after the other.
 -- in: at most 64 words and 192 pieces of it are used
 create function convo._search_patterns(query text) returns text[]
 language sql immutable parallel safe
 begin atomic
     with token as materialized (
         select t.words, t.pieces from convo._search_tokens(_search_patterns.query) as t
+    ),
+
+    piece as (
+        select p.word, ascii(p.word) between 1536 and 2303 as is_arabic
+        from token as t
+        cross join lateral unnest(t.pieces[:192]) as p (word)
+        where p.word <> '' and ascii(p.word) <> 1600
     )
 
     select coalesce(array_agg(p.pattern order by length(p.pattern) desc, p.pattern), '{}')
@@ -21,14 +28,19 @@ begin atomic
         from token as t
         cross join lateral unnest(t.words[:64]) as w (word)
         where w.word <> ''
+        union
+        select left(w.word, 8) || e'\\w*'
+        from piece as w
+        where w.is_arabic and length(w.word) > 1
         union all
         select
-            '[' || string_agg(distinct c.letter, '') || ']{'
-                || least(max(length(w.word)), 3) || ',}'
-        from token as t
-        cross join lateral unnest(t.pieces[:192]) as w (word)
-        cross join lateral regexp_split_to_table(left(w.word, 64), '') as c (letter)
-        where w.word <> ''
+            coalesce(
+                '(?:' || string_agg(w.word, '|') filter (where length(w.word) > 1)
+                    || ')+(?:' || string_agg(w.word, '|') || ')?',
+                '(?:' || string_agg(w.word, '|') || ')+'
+            )
+        from piece as w
+        where not w.is_arabic
     ) as p
     where p.pattern is not null;
 end;

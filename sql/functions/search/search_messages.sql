@@ -12,6 +12,10 @@ create function convo.search_messages(
 ) returns setof convo.search_record
 language sql stable rows 20
 begin atomic
+    with query as materialized (
+        select convo._search_patterns(search_messages.query) as patterns
+    )
+
     select
         c.conversation_id,
         c.seq,
@@ -27,10 +31,7 @@ begin atomic
         on m.tenant_id = (select convo._require_tenant())
             and m.conversation_id = c.conversation_id
             and m.seq = c.seq
-    cross join (
-        select convo._search_patterns(search_messages.query) as patterns
-        offset 0
-    ) as p
+    cross join query as p
     order by c.score desc, c.conversation_id, c.seq desc;
 end;
 
