@@ -28,7 +28,6 @@
 \ir tables/conversation.sql
 \ir tables/message.sql
 \ir tables/message_revision.sql
-\ir tables/message_search.sql
 \ir tables/idempotency_key.sql
 \ir tables/summary.sql
 \ir tables/context_policy.sql
@@ -49,7 +48,6 @@
 \ir policies/conversation.sql
 \ir policies/message.sql
 \ir policies/message_revision.sql
-\ir policies/message_search.sql
 \ir policies/idempotency_key.sql
 \ir policies/summary.sql
 \ir policies/context_policy.sql
@@ -75,7 +73,13 @@ revoke create on schema convo_private from convo_search;
 \ir functions/search/_search_patterns.sql
 \ir functions/search/_search_snippet.sql
 \ir functions/search/search_messages.sql
-\ir functions/search/_index_messages.sql
+\ir functions/search/_require_vector.sql
+\ir functions/search/store_embedding.sql
+\ir functions/search/claim_embeddings.sql
+\ir functions/search/search_similar.sql
+\ir functions/search/_fused_candidates.sql
+\ir functions/search/search_hybrid.sql
+\ir functions/search/_recall_messages.sql
 
 \ir functions/conversation/_store_prompt.sql
 \ir functions/conversation/_collect_prompt.sql

@@ -26,6 +26,7 @@ AREAS = {
     "context": "Windows and context",
     "render": "Provider formats",
     "summary": "Summaries",
+    "search": "Search",
     "retention": "Retention and hold",
 }
 INTRODUCTION = """\
@@ -96,6 +97,7 @@ def reference() -> str:
         psycopg.connect(running.dsn(), autocommit=True) as conn,
     ):
         migrate(conn)
+        migrate(conn, track="vector")
         functions = {row[0]: row[1:] for row in conn.execute(FUNCTIONS)}
         relations = conn.execute(RELATIONS).fetchall()
     parts = [INTRODUCTION]

@@ -10,6 +10,7 @@ One method for each SQL function, with the same names, arguments and defaults.
 """
 
 from .client import AsyncClient, Client
+from .embeddings import EmbeddingRun, embed, embed_async
 from .errors import (
     AlreadyApplied,
     AlreadyInTransaction,
@@ -37,9 +38,11 @@ from .errors import (
     RequestNotFound,
 )
 from .records import (
+    ClaimedMessage,
     ContextItem,
     Conversation,
     ExplainedItem,
+    FoundMessage,
     Message,
     Policy,
     PurgeResult,
@@ -53,6 +56,7 @@ __all__ = [
     "AlreadyInTransaction",
     "AsyncClient",
     "BudgetExceeded",
+    "ClaimedMessage",
     "Client",
     "Conflict",
     "ContextItem",
@@ -60,8 +64,10 @@ __all__ = [
     "Conversation",
     "ConversationDeleted",
     "ConversationNotFound",
+    "EmbeddingRun",
     "ExplainedItem",
     "FeatureNotAvailable",
+    "FoundMessage",
     "IdTaken",
     "IdempotencyMismatch",
     "InvalidArgument",
@@ -84,4 +90,6 @@ __all__ = [
     "RetentionPolicy",
     "Summary",
     "WindowMessage",
+    "embed",
+    "embed_async",
 ]

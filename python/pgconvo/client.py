@@ -167,6 +167,12 @@ class Client:
 
     save_summary = _method(_calls.save_summary)
 
+    search_messages = _method(_calls.search_messages)
+    store_embedding = _method(_calls.store_embedding)
+    claim_embeddings = _method(_calls.claim_embeddings)
+    search_similar = _method(_calls.search_similar)
+    search_hybrid = _method(_calls.search_hybrid)
+
     set_retention = _method(_calls.set_retention)
     hold_conversation = _method(_calls.hold_conversation)
     release_conversation = _method(_calls.release_conversation)
@@ -254,6 +260,12 @@ class AsyncClient:
     delete_policy = _async_method(_calls.delete_policy)
 
     save_summary = _async_method(_calls.save_summary)
+
+    search_messages = _async_method(_calls.search_messages)
+    store_embedding = _async_method(_calls.store_embedding)
+    claim_embeddings = _async_method(_calls.claim_embeddings)
+    search_similar = _async_method(_calls.search_similar)
+    search_hybrid = _async_method(_calls.search_hybrid)
 
     set_retention = _async_method(_calls.set_retention)
     hold_conversation = _async_method(_calls.hold_conversation)

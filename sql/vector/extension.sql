@@ -1,6 +1,6 @@
 -- extension: pgvector, and where its type is found by the statements that follow.
--- Made by whoever installs, not by the owner: it is a trusted extension, which needs
--- CREATE on the database.
+-- Made by whoever installs, not by the owner: it may need a superuser, and then somebody
+-- makes it beforehand.
 do $extension$
 declare
     home name;
@@ -13,7 +13,7 @@ begin
         exception when insufficient_privilege then
             raise insufficient_privilege using
                 message = 'the extension vector can not be created',
-                hint = 'Ask the database''s owner: create extension vector';
+                hint = 'As superuser: create extension vector';
         when undefined_file or feature_not_supported then
             raise feature_not_supported using
                 message = 'this server has no extension vector',
@@ -24,6 +24,9 @@ begin
     from pg_catalog.pg_extension as e
     inner join pg_catalog.pg_namespace as n on e.extnamespace = n.oid
     where e.extname = 'vector';
-    perform set_config('search_path', format('pg_catalog, %I, pg_temp', home), true);
+    -- added at the end: what runs this file may look for tables of its own after it
+    perform set_config('search_path', concat_ws(
+        ', ', nullif(current_setting('search_path'), ''), quote_ident(home)
+    ), true);
 end
 $extension$;

@@ -10,6 +10,13 @@ set local role convo_owner;
 \ir policies/embedding.sql
 \ir policies/embedding_progress.sql
 
+-- Definer functions belong to convo_search, which may create in the schema for this.
+grant create on schema convo_private to convo_search;
+set local role convo_search;
+\ir functions/search/_model_dimension.sql
+set local role convo_owner;
+revoke create on schema convo_private from convo_search;
+
 \ir functions/search/_embedding_fault.sql
 \ir functions/search/_store_embedding.sql
 \ir functions/search/_claim_embeddings.sql

@@ -22,7 +22,7 @@ Act = Callable[..., AbstractContextManager[Connection]]
 PEOPLE = [("a", "ann"), ("a", "bob"), ("b", "ann")]
 VICTIM = ("a", "ann")
 # What every user of a tenant may read: it holds nobody's content.
-TENANT_WIDE = {"convo.context_policy"}
+TENANT_WIDE = {"convo.context_policy", "convo.embedding_model"}
 NOBODY = UUID(int=7)  # the id of a conversation that never was
 
 
@@ -194,6 +194,12 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
     for one in (things.live, things.held):
         call("append_message(%s, 'user', %s)", one, text)
     call("save_summary(%s, %s, 1, 0, null, %s)", things.held, text, text)
+    if conn.execute("select to_regclass('convo.embedding')").fetchone() != (None,):
+        call("store_embedding(%s, 1, 'a model', '{1, 0, 0}')", things.live)
+        conn.execute(
+            "insert into convo.embedding_progress values (%s, %s, 'a model', 1, now())",
+            (tenant, things.held),
+        )
     call("set_policy('a policy')")
     call("hold_conversation(%s, %s)", things.held, text)
     call("delete_conversation(%s)", things.gone)

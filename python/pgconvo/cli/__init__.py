@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import context, demo, migrations, purge, selftest, servers
+from . import context, demo, embed, migrations, purge, selftest, servers
 from ._common import Group
 
 app = typer.Typer(
@@ -22,3 +22,4 @@ app.command()(migrations.status)
 app.command()(migrations.drift)
 app.command()(selftest.selftest)
 app.command()(purge.purge)
+app.command()(embed.embed)

@@ -32,6 +32,8 @@ begin
             'Ask for release_conversation, then try again.'),
         ('PC050', 'message not valid in its format',
             'Send the message as the provider documents it.'),
+        ('0A000', 'not available without the vector track',
+            'Install pgvector, then run pgconvo migrate --track vector.'),
         ('22023', 'invalid argument',
             'See the function''s comment for the values it takes.'),
         ('42501', 'not allowed',

@@ -1,15 +1,15 @@
 -- _nearest_embeddings: the messages whose embeddings are nearest by cosine, nearest first.
--- Exact, over the rows of the caller's scope and no others, unless somebody made an HNSW
--- index for the tenant and model (docs/embeddings.md): such an index is on an expression
--- that has the dimension in its type, and serves only a query with the same text. That
--- is why this one statement is dynamic. What goes into its text is an integer and the
--- name of pgvector's schema, quoted. Planned for its values each time, it also sees
--- which partial index fits.
+-- Exact for a user and within a conversation: over those rows and no others. Across a
+-- tenant an HNSW index serves where somebody made one (docs/embeddings.md): it is on an
+-- expression that has the dimension in its type, and serves only a query with the same
+-- text. That is why this one statement is dynamic. What goes into its text is an integer
+-- and the name of pgvector's schema, quoted. Planned for its values each time, it also
+-- sees which partial index fits.
 -- Messages are looked up nearest first and only until there are enough, so what has been
 -- edited or deleted costs a look-up, no place.
 -- errors: 22023 when there is no such model, or the embedding isn't one of its length
 create function convo._nearest_embeddings(
-    embedding real[], model text, conversation_id uuid, page_size integer
+    embedding real[], model text, within_id uuid, page_size integer
 ) returns table (conversation_id uuid, seq integer, score real)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
@@ -20,7 +20,9 @@ declare
     size constant integer := cardinality(_nearest_embeddings.embedding);
     fault constant text := convo._embedding_fault(_nearest_embeddings.embedding);
     expected integer;
-    home name;
+    is_wide constant boolean := _nearest_embeddings.within_id is null
+        and (pg_has_role('convo_service', 'usage') or pg_has_role('convo_reader', 'usage'));
+    pgvector record;
 begin
     if fault is not null then
         perform convo._fail('22023', jsonb_build_object(
@@ -39,13 +41,12 @@ begin
             'argument', 'embedding', 'dimension', size, 'expected', expected
         ));
     end if;
-    select n.nspname into home
+    select n.nspname, e.extversion into pgvector
     from pg_catalog.pg_extension as e
     inner join pg_catalog.pg_namespace as n on e.extnamespace = n.oid
     where e.extname = 'vector';
-    -- so that an index goes on until it has found enough rows of this scope; unknown to
-    -- pgvector before 0.8, and before its first use in a session
-    if current_setting('hnsw.iterative_scan', true) is distinct from 'strict_order' then
+    -- An index goes on until it has found enough of the tenant's rows, from 0.8 on.
+    if is_wide and string_to_array(pgvector.extversion, '.')::integer[] >= '{0,8}' then
         perform set_config('hnsw.iterative_scan', 'strict_order', true);
     end if;
     return query execute format(
@@ -54,17 +55,17 @@ begin
         from (
             select
                 e.conversation_id, e.seq, e.revision,
-                e.embedding::%1$I.vector(%2$s)
-                    operator(%1$I.<=>) $1::%1$I.vector(%2$s) as distance
+                e.embedding::%1$I.vector%2$s operator(%1$I.<=>) $1::%1$I.vector%2$s
+                    as distance
             from convo.embedding as e
             where e.tenant_id = $2
                 and e.model = $3
-                and e.dimension = %2$s
+                and e.dimension = $6
                 and e.embedding is not null
                 and ($4 is null or e.conversation_id = $4)
             order by
-                e.embedding::%1$I.vector(%2$s)
-                    operator(%1$I.<=>) $1::%1$I.vector(%2$s)
+                e.embedding::%1$I.vector%2$s operator(%1$I.<=>) $1::%1$I.vector%2$s
+            limit (select 2147483647) -- see token_window: may stop early
         ) as c
         cross join lateral (
             select
@@ -79,11 +80,11 @@ begin
         order by c.distance
         limit $5
         $query$,
-        home, size
+        pgvector.nspname, case when is_wide then format('(%s)', size) else '' end
     )
     using
         _nearest_embeddings.embedding, tenant, _nearest_embeddings.model,
-        _nearest_embeddings.conversation_id, _nearest_embeddings.page_size;
+        _nearest_embeddings.within_id, _nearest_embeddings.page_size, size;
 end
 $$;
 

@@ -45,17 +45,7 @@ begin
         ));
     end if;
 
-    select d.dimension into expected
-    from convo.embedding_model as d
-    where d.tenant_id = tenant and d.model = _store_embedding.model;
-    if not found then
-        insert into convo.embedding_model (tenant_id, model, dimension)
-        values (tenant, _store_embedding.model, size)
-        on conflict do nothing;
-        select d.dimension into expected
-        from convo.embedding_model as d
-        where d.tenant_id = tenant and d.model = _store_embedding.model;
-    end if;
+    expected := convo_private._model_dimension(_store_embedding.model, size);
     if expected <> size then
         perform convo._fail('22023', jsonb_build_object(
             'argument', 'embedding', 'dimension', size, 'expected', expected
