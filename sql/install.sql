@@ -13,6 +13,7 @@
 \ir types/summary_record.sql
 \ir types/summary_batch_record.sql
 \ir types/memory_record.sql
+\ir types/search_record.sql
 \ir types/context_item.sql
 \ir types/group_member.sql
 \ir types/render_item.sql
@@ -89,6 +90,22 @@ set local role convo_search;
 \ir functions/retention/_mark_hold.sql
 set local role convo_owner;
 revoke create on schema convo_private from convo_search;
+
+\ir functions/search/_search_text.sql
+\ir functions/search/_search_tokens.sql
+\ir functions/search/_search_words.sql
+\ir functions/search/_search_terms.sql
+\ir functions/search/_search_candidates.sql
+\ir functions/search/_search_patterns.sql
+\ir functions/search/_search_snippet.sql
+\ir functions/search/search_messages.sql
+\ir functions/search/_require_vector.sql
+\ir functions/search/store_embedding.sql
+\ir functions/search/claim_embeddings.sql
+\ir functions/search/search_similar.sql
+\ir functions/search/_fused_candidates.sql
+\ir functions/search/search_hybrid.sql
+\ir functions/search/_recall_messages.sql
 
 \ir functions/conversation/_store_prompt.sql
 \ir functions/conversation/_collect_prompt.sql
@@ -170,7 +187,6 @@ revoke create on schema convo_private from convo_search;
 \ir functions/memory/_quoted.sql
 \ir functions/memory/_memory_block.sql
 \ir functions/context/_memory_item.sql
-\ir functions/search/_recall_messages.sql
 \ir functions/context/_recalled_items.sql
 \ir functions/context/_considered_items.sql
 \ir functions/context/get_context.sql

@@ -63,10 +63,18 @@ def find_bindir() -> Path:
     return server.find_bindir()
 
 
+def has_pgvector(conn: psycopg.Connection) -> bool:
+    """Tell whether the server can have the vector track."""
+    query = "select from pg_available_extensions where name = 'vector'"
+    return conn.execute(query).fetchone() is not None
+
+
 def load_schema(autocommit: bool, **connection: Any) -> None:
     """Migrate the template database, then make a login for each group role."""
     with psycopg.connect(**connection, autocommit=True) as conn:
         migrate(conn)
+        if has_pgvector(conn):
+            migrate(conn, track="vector")
         for login, group in LOGINS.items():
             query = sql.SQL("create role {} login").format(sql.Identifier(login))
             if group:
@@ -90,6 +98,20 @@ def pg_server(bindir: Path) -> Iterator[Executor]:
 pg_template = factories.postgresql_noproc(
     depends_on="pg_server", dbname="convo", load=[load_schema]
 )
+
+
+@pytest.fixture(scope="session")
+def is_vector_available(pg_server: Executor) -> bool:
+    """Whether the databases have the vector track."""
+    with psycopg.connect(pg_server.dsn()) as conn:
+        return has_pgvector(conn)
+
+
+@pytest.fixture
+def vector(is_vector_available: bool) -> None:
+    """Skip where the server has no pgvector."""
+    if not is_vector_available:
+        pytest.skip("this server has no pgvector")
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,9 @@ relation as (
         end as kind
     from pg_catalog.pg_class as c
     inner join schema as s on c.relnamespace = s.oid
+    left join pg_catalog.pg_am as a on c.relam = a.oid
+    -- an index for approximate search is for one tenant, made where one wants it
+    where c.relkind <> 'i' or a.amname not in ('hnsw', 'ivfflat')
 ),
 
 -- Types with a life of their own: no row types of tables, no arrays.

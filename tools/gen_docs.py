@@ -27,6 +27,7 @@ AREAS = {
     "render": "Provider formats",
     "summary": "Summaries",
     "memory": "Memories",
+    "search": "Search",
     "retention": "Retention and hold",
 }
 INTRODUCTION = """\
@@ -97,6 +98,7 @@ def reference() -> str:
         psycopg.connect(running.dsn(), autocommit=True) as conn,
     ):
         migrate(conn)
+        migrate(conn, track="vector")
         functions = {row[0]: row[1:] for row in conn.execute(FUNCTIONS)}
         relations = conn.execute(RELATIONS).fetchall()
     parts = [INTRODUCTION]

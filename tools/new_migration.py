@@ -3,6 +3,8 @@
     python tools/new_migration.py add_x    the next number, changed files pasted;
                                            again, while it isn't committed: refreshed
     python tools/new_migration.py --check  exit code 1 when they lag behind sql/
+    python tools/new_migration.py --track vector add_x
+                                           the same in sql/vector, migrations/vector
 
 A migration quotes a file of sql/ between `-- >>> path` and `-- <<< path`: one that is
 new, or a function, which can be replaced. Anything else changes by hand: for it the
@@ -22,6 +24,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 GONE = "gone"
 OWNER = "convo_owner"
+INSTALLER = ""
+CORE = "core"
+TRACKS = (CORE, "vector")
 UP = "-- migrate:up\n"
 
 HEADER = """\
@@ -80,7 +85,7 @@ begin
             coalesce(bool_or(m.version = {version}), false)
         into newest, is_applied
         from convo.schema_migration as m
-        where m.track = 'core';
+        where m.track = '{track}';
         perform set_config('role', caller, true);
     end if;
 
@@ -101,6 +106,36 @@ end
 $guard$;
 """
 
+# A track builds on what the core was when it was written.
+NEEDS_CORE = """\
+do $core$
+declare
+    caller constant text := current_setting('role');
+    newest integer := 0;
+begin
+    if exists (
+        select
+        from pg_catalog.pg_class as c
+        inner join pg_catalog.pg_namespace as n on c.relnamespace = n.oid
+        where n.nspname = 'convo' and c.relname = 'schema_migration'
+    ) then
+        set local role convo_owner;
+        select coalesce(max(m.version), 0) into newest
+        from convo.schema_migration as m
+        where m.track = 'core';
+        perform set_config('role', caller, true);
+    end if;
+    if newest < {core} then
+        raise exception using
+            errcode = 'PC091',
+            message = 'migration out of order',
+            detail = json_build_object('core', newest, 'needed', {core})::text,
+            hint = 'Apply the file that follows the newest one first.';
+    end if;
+end
+$core$;
+"""
+
 # Definer functions belong to convo_search, which may create in the schema for this.
 ENTER = """\
 grant create on schema convo_private to convo_search;
@@ -115,7 +150,7 @@ revoke create on schema convo_private from convo_search;
 LEDGER = """\
 set local role convo_owner;
 insert into convo.schema_migration (track, version, name)
-values ('core', {version}, '{name}');
+values ('{track}', {version}, '{name}');
 reset role;
 
 -- migrate:down
@@ -123,20 +158,23 @@ reset role;
 
 
 class Sources:
-    """The files of sql/ and the migrations that quote them."""
+    """The files of sql/ and the migrations that quote them, of one track."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, track: str = CORE) -> None:
         self.root = root
-        self.directory = root / "migrations"
+        self.track = track
+        folder = "" if track == CORE else f"{track}/"
+        self.prefix = f"sql/{folder}"
+        self.directory = root / f"migrations/{folder}"
         self.migrations = sorted(self.directory.glob("[0-9][0-9][0-9][0-9]_*.sql"))
         self.makers: dict[str, str] = {}
         """The files in install order, each with the role that makes its objects."""
-        role = OWNER
-        for line in (root / "sql/install.sql").read_text().splitlines():
+        role = OWNER if track == CORE else INSTALLER
+        for line in (root / f"{self.prefix}install.sql").read_text().splitlines():
             if line.startswith("set local role "):
                 role = line.split()[-1].rstrip(";")
             elif line.startswith(r"\ir "):
-                self.makers[f"sql/{line.split()[1]}"] = role
+                self.makers[f"{self.prefix}{line.split()[1]}"] = role
 
     def text(self, path: str) -> str:
         """Return one file of sql/."""
@@ -171,19 +209,27 @@ class Sources:
             header = draft[: draft.index(UP) + len(UP)]
         parts = [
             header,
-            GUARD.format(name=name, version=version),
-            f"set local role {OWNER};\n",
+            GUARD.format(name=name, version=version, track=self.track),
         ]
+        if self.track != CORE:
+            core = len(Sources(self.root).migrations)
+            parts.append(NEEDS_CORE.format(core=core))
+        # Each migration of a track makes sure of its extension.
+        installed = [p for p, maker in self.makers.items() if maker == INSTALLER]
+        parts += [_block(path, self.text(path)) for path in installed]
+        parts.append(f"set local role {OWNER};\n")
         reached = self.quoted()
         role = OWNER
         for path in self.changed():
+            if path in installed:
+                continue
             maker = self.makers.get(path, OWNER)
             if maker != role:
                 parts.append(ENTER if role == OWNER else LEAVE)
                 role = maker
             if path not in self.makers:
                 parts.append(_by_hand(path, GONE, "drop what it made", draft))
-            elif path.startswith("sql/functions/") or path not in reached:
+            elif path.startswith(f"{self.prefix}functions/") or path not in reached:
                 parts.append(_block(path, _replacing(self.text(path))))
             else:
                 digest = _digest(self.text(path))
@@ -191,7 +237,7 @@ class Sources:
         if role != OWNER:
             parts.append(LEAVE)
         parts.append("reset role;\n")
-        parts.append(LEDGER.format(name=name, version=version))
+        parts.append(LEDGER.format(name=name, version=version, track=self.track))
         return "\n".join(parts)
 
     def sums(self) -> str:
@@ -207,10 +253,14 @@ class Sources:
         found = [
             f"{path}: no migration has its present text" for path in self.changed()
         ]
-        files = (self.root / "sql").rglob("*.sql")
+        files = (self.root / self.prefix).rglob("*.sql")
         paths = {str(path.relative_to(self.root)) for path in files}
-        missing = sorted(paths - {"sql/install.sql", *self.makers})
-        found += [f"{path}: not listed in sql/install.sql" for path in missing]
+        install = f"{self.prefix}install.sql"
+        if self.track == CORE:
+            tracks = tuple(f"sql/{track}/" for track in TRACKS)
+            paths = {path for path in paths if not path.startswith(tracks)}
+        missing = sorted(paths - {install, *self.makers})
+        found += [f"{path}: not listed in {install}" for path in missing]
         found += [
             f"{path.relative_to(self.root)}: has a TODO"
             for path in self.migrations
@@ -218,7 +268,8 @@ class Sources:
         ]
         recorded = self.directory / "SHA256SUMS"
         if not recorded.exists() or recorded.read_text() != self.sums():
-            found.append("migrations/SHA256SUMS: not what the files are")
+            name = recorded.relative_to(self.root)
+            found.append(f"{name}: not what the files are")
         return found
 
 
@@ -272,25 +323,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write the next migration.")
     parser.add_argument("name", nargs="?", help="what it does, like add_x")
     parser.add_argument("--check", action="store_true", help="only look for mistakes")
+    parser.add_argument("--track", choices=TRACKS, default=CORE, help="core, unless")
     args = parser.parse_args()
-    sources = Sources(ROOT)
     if args.check:
-        problems = sources.problems()
+        problems = [p for track in TRACKS for p in Sources(ROOT, track).problems()]
         print("\n".join(problems) or "migrations and sql/ agree")
         sys.exit(bool(problems))
     if not re.fullmatch(r"[a-z0-9_]{1,60}", args.name or ""):
         parser.error("NAME: lower-case letters, digits and _, like NAME=add_x")
+    sources = Sources(ROOT, args.track)
     draft = ""
-    newest = sources.migrations[-1]
-    if newest.stem[5:] == args.name and not _is_committed(newest):
-        draft = newest.read_text()
+    newest = sources.migrations[-1:]
+    if newest and newest[0].stem[5:] == args.name and not _is_committed(newest[0]):
+        draft = newest[0].read_text()
         sources.migrations.pop()
     number = len(sources.migrations) + 1
     name = f"{number:04}_{args.name}"
     text = sources.following(name, number, draft)
+    sources.directory.mkdir(exist_ok=True)
     (sources.directory / f"{name}.sql").write_text(text)
     (sources.directory / "SHA256SUMS").write_text(sources.sums())
-    print(f"migrations/{name}.sql")
+    print(sources.directory.relative_to(ROOT) / f"{name}.sql")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ One method for each SQL function, with the same names, arguments and defaults.
 """
 
 from .client import AsyncClient, Client
+from .embeddings import EmbeddingRun, embed, embed_async
 from .errors import (
     AlreadyApplied,
     AlreadyInTransaction,
@@ -37,10 +38,12 @@ from .errors import (
     RequestNotFound,
 )
 from .records import (
+    ClaimedMessage,
     ClaimedSummary,
     ContextItem,
     Conversation,
     ExplainedItem,
+    FoundMessage,
     Memory,
     Message,
     Policy,
@@ -63,6 +66,7 @@ __all__ = [
     "AsyncClient",
     "AsyncTurn",
     "BudgetExceeded",
+    "ClaimedMessage",
     "ClaimedSummary",
     "Client",
     "Conflict",
@@ -71,8 +75,10 @@ __all__ = [
     "Conversation",
     "ConversationDeleted",
     "ConversationNotFound",
+    "EmbeddingRun",
     "ExplainedItem",
     "FeatureNotAvailable",
+    "FoundMessage",
     "IdTaken",
     "IdempotencyMismatch",
     "InvalidArgument",
@@ -102,6 +108,8 @@ __all__ = [
     "SummaryRun",
     "Turn",
     "WindowMessage",
+    "embed",
+    "embed_async",
     "sign_context",
     "summarize",
     "summarize_async",

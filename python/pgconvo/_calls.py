@@ -23,10 +23,12 @@ from uuid import UUID
 from ._models import Model, plain
 from .errors import InvalidJson, InvalidText
 from .records import (
+    ClaimedMessage,
     ClaimedSummary,
     ContextItem,
     Conversation,
     ExplainedItem,
+    FoundMessage,
     Memory,
     Message,
     Policy,
@@ -61,6 +63,7 @@ _SQL_TYPES: dict[object, str] = {
     datetime | None: "timestamptz",
     timedelta | None: "interval",
     Sequence[int] | None: "int[]",
+    Sequence[float] | None: "real[]",
     Metadata | None: "jsonb",
     Messages | None: "json",
     JsonObject | None: "json",
@@ -106,6 +109,8 @@ def _to_send(name: str, sql_type: str, value: Any) -> object:
         return None
     if sql_type == "int[]":
         return list(value)
+    if sql_type == "real[]":
+        return [float(part) for part in value]
     if sql_type == "jsonb":
         return _json_text(name, dict(value))
     if sql_type == "json" and not isinstance(value, str | bytes):
@@ -682,6 +687,76 @@ def save_summary(
         came in between it is a Conflict, and nothing is saved.
     tokens: its size in tokens; None lets the database estimate it.
     Errors: Conflict, ConversationNotFound, ConversationDeleted, InvalidArgument.
+    """
+
+
+# Search
+
+
+@_rows(FoundMessage)
+def search_messages(
+    query: str, conversation_id: Id | None = None, page_size: int = 20
+) -> list[FoundMessage]:
+    """Live messages that have words of the query, best first. Any text is a query.
+
+    conversation_id: None searches all conversations that the caller may see.
+    page_size: 0 to 1,000 messages; more is 1,000.
+    Errors: InvalidArgument.
+    """
+
+
+@_nothing
+def store_embedding(
+    conversation_id: Id, seq: int, model: str, embedding: Sequence[float]
+) -> None:
+    """Keep what a message means to a model, instead of an earlier one.
+
+    It is of the revision that was claimed, else of the present one.
+    embedding: 1 to 16,000 finite numbers, not all 0, as many as the first one stored of
+        this model in the tenant.
+    Errors: FeatureNotAvailable, ConversationNotFound, ConversationDeleted,
+        MessageNotFound, InvalidArgument.
+    """
+
+
+@_rows(ClaimedMessage)
+def claim_embeddings(model: str, page_size: int = 100) -> list[ClaimedMessage]:
+    """Messages of the tenant without an embedding, for one worker; for a service.
+
+    Nobody else gets them for 10 minutes. Commit before the vectors are computed.
+    page_size: 0 to 1,000 messages; more is 1,000.
+    Errors: FeatureNotAvailable, InvalidArgument.
+    """
+
+
+@_rows(FoundMessage)
+def search_similar(
+    embedding: Sequence[float],
+    model: str,
+    conversation_id: Id | None = None,
+    page_size: int = 20,
+) -> list[FoundMessage]:
+    """Live messages that mean nearly the same, nearest first; `score` is the cosine.
+
+    embedding: of what is looked for, by that model.
+    conversation_id, page_size: as for `search_messages`.
+    Errors: FeatureNotAvailable, InvalidArgument.
+    """
+
+
+@_rows(FoundMessage)
+def search_hybrid(
+    query: str,
+    embedding: Sequence[float],
+    model: str,
+    conversation_id: Id | None = None,
+    page_size: int = 20,
+) -> list[FoundMessage]:
+    """Live messages that fit a query by its words and by its meaning, best first.
+
+    embedding: of the query, by that model.
+    conversation_id, page_size: as for `search_messages`.
+    Errors: FeatureNotAvailable, InvalidArgument.
     """
 
 

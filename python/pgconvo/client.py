@@ -243,6 +243,12 @@ class Client:
     forget = _method(_calls.forget)
     forget_all = _method(_calls.forget_all)
 
+    search_messages = _method(_calls.search_messages)
+    store_embedding = _method(_calls.store_embedding)
+    claim_embeddings = _method(_calls.claim_embeddings)
+    search_similar = _method(_calls.search_similar)
+    search_hybrid = _method(_calls.search_hybrid)
+
     set_retention = _method(_calls.set_retention)
     hold_conversation = _method(_calls.hold_conversation)
     release_conversation = _method(_calls.release_conversation)
@@ -389,6 +395,12 @@ class AsyncClient:
     recall = _async_method(_calls.recall)
     forget = _async_method(_calls.forget)
     forget_all = _async_method(_calls.forget_all)
+
+    search_messages = _async_method(_calls.search_messages)
+    store_embedding = _async_method(_calls.store_embedding)
+    claim_embeddings = _async_method(_calls.claim_embeddings)
+    search_similar = _async_method(_calls.search_similar)
+    search_hybrid = _async_method(_calls.search_hybrid)
 
     set_retention = _async_method(_calls.set_retention)
     hold_conversation = _async_method(_calls.hold_conversation)

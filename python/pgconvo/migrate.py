@@ -21,6 +21,10 @@ from psycopg.rows import tuple_row
 from .errors import AlreadyApplied, MigrationError, converted
 
 _PACKAGE = Path(__file__).parent
+CORE = "core"
+TRACKS = (CORE, "vector")
+"""The tracks. All but the core are optional: each needs an extension."""
+
 _LOCK_KEY = "pgconvo migration"  # the guard in each migration takes the same one
 
 
@@ -52,12 +56,15 @@ def shipped(path: str) -> Path:
     return packaged if packaged.exists() else _PACKAGE.parents[1] / path
 
 
-def available(directory: Path | None = None) -> list[Migration]:
+def available(directory: Path | None = None, track: str = CORE) -> list[Migration]:
     """Return the migrations of a folder, by default the shipped ones, in order.
 
+    Those of an optional track are in a folder of its name within it.
     Raises MigrationError when a file isn't what its SHA256SUMS says.
     """
     directory = directory or shipped("migrations")
+    if track != CORE:
+        directory /= track
     paths = sorted(directory.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not paths:
         raise MigrationError(f"no migrations in {directory}")
@@ -66,11 +73,11 @@ def available(directory: Path | None = None) -> list[Migration]:
 
 
 def pending(
-    conn: psycopg.Connection[Any], directory: Path | None = None
+    conn: psycopg.Connection[Any], directory: Path | None = None, track: str = CORE
 ) -> list[Migration]:
     """Return the migrations that the database doesn't have yet, in order."""
-    known = available(directory)
-    applied = _applied(conn)
+    known = available(directory, track)
+    applied = _applied(conn, track)
     newest = max(applied, default=0)
     if newest > known[-1].version:
         raise MigrationError(
@@ -84,6 +91,7 @@ def migrate(
     conn: psycopg.Connection[Any],
     target: int | None = None,
     directory: Path | None = None,
+    track: str = CORE,
 ) -> list[Migration]:
     """Apply what is pending, up to version ``target`` if given, and return it.
 
@@ -92,7 +100,7 @@ def migrate(
     """
     done = []
     with _exclusive(conn):
-        for migration in pending(conn, directory):
+        for migration in pending(conn, directory, track):
             if target is not None and migration.version > target:
                 break
             try:
@@ -106,16 +114,16 @@ def migrate(
 
 
 def status(
-    conn: psycopg.Connection[Any], directory: Path | None = None
+    conn: psycopg.Connection[Any], directory: Path | None = None, track: str = CORE
 ) -> list[MigrationStatus]:
     """Return every migration, those that only the database knows too, in order."""
     rows = {
         migration.version: MigrationStatus(
             migration.version, migration.name, None, None
         )
-        for migration in available(directory)
+        for migration in available(directory, track)
     }
-    rows |= _applied(conn)
+    rows |= _applied(conn, track)
     return [rows[version] for version in sorted(rows)]
 
 
@@ -153,7 +161,7 @@ def _exclusive(conn: psycopg.Connection[Any]) -> Iterator[None]:
             conn.execute("select pg_advisory_unlock(hashtextextended(%s, 0))", key)
 
 
-def _applied(conn: psycopg.Connection[Any]) -> dict[int, MigrationStatus]:
+def _applied(conn: psycopg.Connection[Any], track: str) -> dict[int, MigrationStatus]:
     _require_autocommit(conn)
     with conn.transaction(), conn.cursor(row_factory=tuple_row) as cursor:
         # Not to_regclass(), which raises without USAGE on the schema.
@@ -174,6 +182,7 @@ def _applied(conn: psycopg.Connection[Any]) -> dict[int, MigrationStatus]:
             cursor.execute(sql.SQL("set local role {}").format(owner))
         rows = cursor.execute(
             "select version, name, applied_at, applied_by"
-            " from convo.schema_migration where track = 'core'"
+            " from convo.schema_migration where track = %s",
+            (track,),
         ).fetchall()
     return {row[0]: MigrationStatus(*row) for row in rows}

@@ -240,6 +240,35 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that a search found (`convo.search_record`), best first.
+
+    `snippet` is the part of it that fits the query best, with U+27E6 and U+27E7 around
+    the words that were found. `score` compares the rows of one search only.
+    """
+
+    conversation_id: UUID
+    seq: int
+    role: str
+    snippet: str
+    score: float
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedMessage:
+    """A message without an embedding, claimed for one worker.
+
+    `revision` is the version of it that `content` is.
+    """
+
+    conversation_id: UUID
+    seq: int
+    revision: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class RetentionPolicy:
     """How long conversations of a class are kept (`convo.retention_record`).
 

@@ -36,7 +36,8 @@ comment on policy message_backup on convo.message is
 
 grant select, insert on convo.message to convo_app, convo_service;
 grant update (
-    content, payload, tokens, is_estimated, is_empty, revision, edited_at, deleted_at
+    content, payload, tokens, is_estimated, is_empty, revision, edited_at, deleted_at,
+    words, words_norm
 ) on convo.message to convo_app, convo_service;
 grant update (user_id) on convo.message to convo_service;
 grant select on convo.message to convo_reader, convo_backup;

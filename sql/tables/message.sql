@@ -20,6 +20,8 @@ create table convo.message (
     created_at timestamptz(3) not null,
     edited_at timestamptz(3),
     deleted_at timestamptz(3),
+    words tsvector,
+    words_norm real,
     constraint message_pkey primary key (tenant_id, conversation_id, seq),
     -- deferrable for transfer_conversation, which changes both sides
     constraint message_conversation_fkey
@@ -45,7 +47,8 @@ create table convo.message (
     constraint message_result_ids_check check (pg_column_size(result_ids) <= 1048576),
     constraint message_metadata_check check (
         jsonb_typeof(metadata) = 'object' and pg_column_size(metadata) <= 65536
-    )
+    ),
+    constraint message_words_check check (pg_column_size(words) <= 2097152)
 );
 
 -- The next two are read backwards, newest first. Ascending, since a descending index
@@ -100,6 +103,10 @@ comment on column convo.message.created_at is
 'When it was stored; never before the message before it.';
 comment on column convo.message.edited_at is 'When it was last edited.';
 comment on column convo.message.deleted_at is 'When it was softly deleted.';
+comment on column convo.message.words is
+'The words of its text, for search; null: made when they are searched.';
+comment on column convo.message.words_norm is
+'What its score is divided by in a search.';
 comment on index convo.message_seq_idx is 'Live messages in order.';
 comment on index convo.message_group_seq_idx is
 'Live messages but system ones, in order of their groups.';

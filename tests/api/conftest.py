@@ -33,9 +33,17 @@ MESSAGES = {
     "PC040": "conversation is on legal hold",
     "PC050": "message not valid in its format",
     "PC060": "request can not be replayed exactly any more",
+    "0A000": "not available without the vector track",
     "22023": "invalid argument",
     "42501": "not allowed",
 }
+
+
+def vector(parts: Any) -> str | None:
+    """Write numbers as an array of SQL, whose type the function decides."""
+    if parts is None or isinstance(parts, str):
+        return parts
+    return "{" + ",".join("null" if p is None else str(p) for p in parts) + "}"
 
 
 class Caller:

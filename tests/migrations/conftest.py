@@ -47,9 +47,9 @@ class Copy:
         text = "\n".join(
             [
                 self.tool.HEADER.format(name=name, summary="-", phase="-", locks="-"),
-                self.tool.GUARD.format(name=name, version=version),
+                self.tool.GUARD.format(name=name, version=version, track="core"),
                 f"set local role convo_owner;\n{body};\nreset role;\n",
-                self.tool.LEDGER.format(name=name, version=version),
+                self.tool.LEDGER.format(name=name, version=version, track="core"),
             ]
         )
         path = self.path / f"{name}.sql"
@@ -96,21 +96,25 @@ def facts() -> Callable[[str], list[str]]:
 
 
 @pytest.fixture(params=["pgconvo", "psql", "dbmate"])
-def apply_all(request, psql) -> Callable[[str, Path], None]:
-    """Apply the migrations of a folder to an empty database, one way or another."""
+def apply_all(request, psql) -> Callable[..., None]:
+    """Apply the migrations of a track in a folder, one way or another."""
 
-    def by_pgconvo(dsn: str, directory: Path) -> None:
+    def by_pgconvo(dsn: str, directory: Path, track: str = "core") -> None:
         with psycopg.connect(dsn, autocommit=True) as conn:
-            migrate(conn, directory=directory)
+            migrate(conn, directory=directory, track=track)
 
-    def by_psql(dsn: str, directory: Path) -> None:
-        for path in sorted(directory.glob("*.sql")):
+    def by_psql(dsn: str, directory: Path, track: str = "core") -> None:
+        folder = directory if track == "core" else directory / track
+        for path in sorted(folder.glob("*.sql")):
             done = psql(dsn, "-1", "-v", "ON_ERROR_STOP=1", "-f", path)
             assert (done.returncode, done.stderr) == (0, "")
 
-    def by_dbmate(dsn: str, directory: Path) -> None:
+    def by_dbmate(dsn: str, directory: Path, track: str = "core") -> None:
         dbmate = Path(sys.executable).with_name("dbmate")
         options = ["--url", f"{dsn}?sslmode=disable", "-d", str(directory)]
+        if track != "core":
+            options[-1] += f"/{track}"
+            options += ["--migrations-table", f"{track}_migrations"]
         command = [str(dbmate), *options, "--no-dump-schema", "migrate"]
         subprocess.run(command, check=True, capture_output=True)
 

@@ -13,8 +13,12 @@ def expected(dsn, facts):
     return facts(dsn)
 
 
-def test_psql_dbmate_and_pgconvo_agree(empty, copy, apply_all, facts, expected):
+def test_psql_dbmate_and_pgconvo_agree(
+    empty, copy, apply_all, facts, expected, is_vector_available
+):
     apply_all(empty, copy.path)
+    if is_vector_available:
+        apply_all(empty, copy.path, track="vector")
     assert facts(empty) == expected
 
 
@@ -37,21 +41,31 @@ def test_a_further_migration_works_each_way(empty, copy, apply_all):
     ]
 
 
-def test_the_sources_make_the_same(empty, copy, psql, facts, expected):
-    install = copy.path.parent / "sql/install.sql"
-    done = psql(empty, "-1", "-v", "ON_ERROR_STOP=1", "-f", install)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_the_sources_make_the_same(
+    empty, copy, psql, facts, expected, is_vector_available
+):
+    for folder in ["sql"] + ["sql/vector"] * is_vector_available:
+        install = copy.path.parent / folder / "install.sql"
+        done = psql(empty, "-1", "-v", "ON_ERROR_STOP=1", "-f", install)
+        assert (done.returncode, done.stderr) == (0, "")
     assert facts(empty) == expected
 
 
-def test_a_createrole_user_can_install_and_upgrade(bindir, copy, facts, expected):
+def test_a_createrole_user_can_install_and_upgrade(
+    bindir, copy, facts, expected, is_vector_available
+):
     """As on managed PostgreSQL, where nobody is superuser."""
     with server.running(bindir=bindir) as fresh:
         with psycopg.connect(fresh.dsn(), autocommit=True) as conn:
             conn.execute("create role installer login createrole createdb")
             conn.execute("create database app owner installer")
+        if is_vector_available:  # an extension that only a superuser makes
+            with psycopg.connect(fresh.dsn("app"), autocommit=True) as conn:
+                conn.execute("create extension vector")
         with psycopg.connect(fresh.dsn("app", "installer"), autocommit=True) as conn:
             migrate.migrate(conn)
+            if is_vector_available:
+                migrate.migrate(conn, track="vector")
             assert facts(fresh.dsn("app")) == expected
             added = copy.add("add_x", "create table convo.x (a integer)")
             done = migrate.migrate(conn, directory=copy.path)

@@ -12,6 +12,15 @@ from pgconvo import migrate
 from pgconvo.errors import MigrationError, OutOfOrder
 
 
+@pytest.fixture
+def core_facts(make_database, facts):
+    """The facts of a database without optional tracks."""
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        migrate.migrate(conn)
+    return facts(dsn)
+
+
 def run(dsn, path):
     with psycopg.connect(dsn) as conn:
         conn.execute(path.read_bytes())
@@ -21,7 +30,9 @@ def test_a_second_run_changes_nothing(dsn, facts):
     before = facts(dsn)
     with psycopg.connect(dsn, autocommit=True) as conn:
         assert migrate.migrate(conn) == []
-        rows = conn.execute("select count(*) from convo.schema_migration").fetchone()
+        rows = conn.execute(
+            "select count(*) from convo.schema_migration where track = 'core'"
+        ).fetchone()
         assert rows == (len(migrate.available()),)
     assert facts(dsn) == before
 
@@ -115,17 +126,17 @@ def at_once(*functions):
     return results
 
 
-def test_two_runs_of_pgconvo_at_once(empty, copy, facts, dsn):
+def test_two_runs_of_pgconvo_at_once(empty, copy, facts, core_facts):
     def run():
         with psycopg.connect(empty, autocommit=True) as conn:
             return [m.name for m in migrate.migrate(conn, directory=copy.path)]
 
     names = [migration.name for migration in migrate.available()]
     assert sorted(at_once(run, run)) == [[], names]
-    assert facts(empty) == facts(dsn)
+    assert facts(empty) == core_facts
 
 
-def test_psql_and_pgconvo_at_once(empty, copy, psql, facts, dsn):
+def test_psql_and_pgconvo_at_once(empty, copy, psql, facts, core_facts):
     """psql doesn't take the lock before it starts, so either may be first."""
     path = migrate.available()[0].path
 
@@ -143,7 +154,7 @@ def test_psql_and_pgconvo_at_once(empty, copy, psql, facts, dsn):
     else:
         assert first in done
         assert "migration applied already" in result.stderr
-    assert facts(empty) == facts(dsn)
+    assert facts(empty) == core_facts
 
 
 def test_pgconvo_goes_on_when_another_tool_was_faster(empty, copy, monkeypatch):
@@ -155,7 +166,7 @@ def test_pgconvo_goes_on_when_another_tool_was_faster(empty, copy, monkeypatch):
         migrate.migrate(other)
         added = copy.add("add_x", "create table convo.x (a integer)")
         stale = [*todo, *migrate.available(copy.path)[len(todo) :]]
-        monkeypatch.setattr(migrate, "pending", lambda conn, directory: stale)
+        monkeypatch.setattr(migrate, "pending", lambda conn, directory, track: stale)
         done = migrate.migrate(conn, directory=copy.path)
     assert [m.path for m in done] == [added]
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import psycopg
 import pytest
 
 
@@ -35,12 +36,31 @@ def pgconvo(bindir, tmp_path):
 
 def test_migrate_then_status(pgconvo, make_database):
     dsn = make_database()
-    assert re.search("0001_initial +│ -", pgconvo("status", dsn).stdout)
+    pending = pgconvo("status", dsn).stdout
+    assert re.search("0001_initial +│ -", pending)
+    assert re.search("vector/0001_embeddings +│ -", pending)
     first = pgconvo("migrate", dsn)
     assert (first.returncode, first.stderr) == (0, "")
     assert first.stdout.startswith("applied 0001_initial\n")
     assert pgconvo("migrate", PGCONVO_DSN=dsn).stdout == "nothing to apply\n"
     assert " UTC │ postgres" in pgconvo("status", dsn).stdout
+
+
+def test_migrate_a_track(pgconvo, make_database, vector):
+    dsn = make_database()
+    early = pgconvo("migrate", "--track", "vector", dsn)
+    assert early.stderr.startswith("Error: migration out of order | ")
+    pgconvo("migrate", dsn)
+    first = pgconvo("migrate", "--track", "vector", dsn)
+    assert first.stdout.startswith("applied vector/0001_embeddings\n")
+    assert pgconvo("migrate", "--track", "vector", dsn).stdout == "nothing to apply\n"
+    assert pgconvo("drift", dsn).stdout == "no drift\n"
+
+
+def test_no_drift_without_a_track(pgconvo, make_database):
+    dsn = make_database()
+    pgconvo("migrate", dsn)
+    assert pgconvo("drift", dsn).stdout == "no drift\n"
 
 
 def test_no_drift(pgconvo, dsn):
@@ -55,6 +75,24 @@ def test_drift_is_a_diff_and_exit_code_1(pgconvo, dsn, db):
     assert done.stdout.splitlines()[3:] == [
         "+grant SELECT on table convo.message to public"
     ]
+
+
+def test_a_tenants_index_and_pgvectors_place_are_no_drift(
+    pgconvo, make_database, vector
+):
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create schema extensions")
+        conn.execute("grant usage on schema extensions to public")
+        conn.execute("create extension vector schema extensions")
+        conn.execute("set search_path = public, extensions")
+        pgconvo("migrate", dsn)
+        assert pgconvo("migrate", "--track", "vector", dsn).stderr == ""
+        conn.execute(
+            "create index on convo.embedding using hnsw"
+            " ((embedding::vector(3)) vector_cosine_ops) where tenant_id = 'acme'"
+        )
+    assert pgconvo("drift", dsn).stdout == "no drift\n"
 
 
 def test_drift_needs_a_migrated_database(pgconvo, make_database):

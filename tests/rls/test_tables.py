@@ -335,7 +335,8 @@ def test_no_row_of_ones_own_joins_a_conversation_of_somebody_else(world, act, at
                     "00000000-0000-0000-0000-000000000007",
                 )
             )
-        assert victims.code == "23503", table
+        # or it has no right to insert
+        assert victims.code in ("23503", "42501"), table
         assert victims == missing
 
 

@@ -22,7 +22,7 @@ Act = Callable[..., AbstractContextManager[Connection]]
 PEOPLE = [("a", "ann"), ("a", "bob"), ("b", "ann")]
 VICTIM = ("a", "ann")
 # What every user of a tenant may read: it holds nobody's content.
-TENANT_WIDE = {"convo.context_policy"}
+TENANT_WIDE = {"convo.context_policy", "convo.embedding_model"}
 NOBODY = UUID(int=7)  # the id of a conversation that never was
 
 
@@ -222,6 +222,12 @@ def create_things(conn: Connection, tenant: str, user: str) -> Things:
     call("restore_message(%s, 1)", things.held)
     for value in (text, f"{text} again"):
         call("remember(%s, %s)", Json([{"key": text, "value": value}]), things.live)
+    if conn.execute("select to_regclass('convo.embedding')").fetchone() != (None,):
+        call("store_embedding(%s, 1, 'a model', '{1, 0, 0}')", things.live)
+        conn.execute(
+            "insert into convo.embedding_progress values (%s, %s, 'a model', 1, now())",
+            (tenant, things.held),
+        )
     call("set_policy('a policy')")
     call("set_policy('default', summary_threshold => 1)")
     call("hold_conversation(%s, %s)", things.held, text)

@@ -7,6 +7,7 @@ import typer
 from . import (
     context,
     demo,
+    embed,
     memories,
     migrations,
     purge,
@@ -42,3 +43,4 @@ app.command()(selftest.selftest)
 app.command()(purge.purge)
 app.command()(summarize.summarize)
 app.command()(memories.memories)
+app.command()(embed.embed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -16,14 +16,17 @@ Target = Annotated[
     int | None,
     typer.Option("--to", min=1, help="The last version to apply.", show_default=False),
 ]
+Track = Annotated[
+    Literal["core", "vector"], typer.Option(help="vector needs pgvector.")
+]
 
 
-def migrate(dsn: Dsn = None, target: Target = None) -> None:
-    """Apply the pending migrations."""
+def migrate(dsn: Dsn = None, target: Target = None, track: Track = "core") -> None:
+    """Apply the pending migrations of a track: the core, or an optional one."""
     with connect(dsn) as conn:
-        done = migrate_.migrate(conn, target)
+        done = migrate_.migrate(conn, target, track=track)
     for migration in done:
-        console.print(f"applied {migration.name}")
+        console.print(f"applied {_name(track, migration.name)}")
     if not done:
         console.print("nothing to apply")
 
@@ -32,10 +35,16 @@ def status(dsn: Dsn = None) -> None:
     """List the migrations, and when and by whom each was applied."""
     table = Table("migration", "applied at", "by")
     with connect(dsn) as conn:
-        for row in migrate_.status(conn):
-            when = f"{row.applied_at:%Y-%m-%d %H:%M:%S %Z}" if row.applied_at else "-"
-            table.add_row(row.name, when, row.applied_by)
+        for track in migrate_.TRACKS:
+            for row in migrate_.status(conn, None, track):
+                at = row.applied_at
+                when = f"{at:%Y-%m-%d %H:%M:%S %Z}" if at else "-"
+                table.add_row(_name(track, row.name), when, row.applied_by)
     console.print(table)
+
+
+def _name(track: str, name: str) -> str:
+    return name if track == migrate_.CORE else f"{track}/{name}"
 
 
 def drift(dsn: Dsn = None) -> None:

@@ -61,12 +61,13 @@ begin
     insert into convo.message (
         tenant_id, conversation_id, seq, user_id, role, content, payload, format,
         tokens, is_estimated, is_empty, group_seq, revision, model, call_ids, result_ids,
-        metadata, created_at, edited_at, deleted_at
+        metadata, created_at, edited_at, deleted_at, words, words_norm
     )
     select
         m.tenant_id, id, m.seq, m.user_id, m.role, m.content, m.payload, m.format,
         m.tokens, m.is_estimated, m.is_empty, m.group_seq, m.revision, m.model,
-        m.call_ids, m.result_ids, m.metadata, m.created_at, m.edited_at, m.deleted_at
+        m.call_ids, m.result_ids, m.metadata, m.created_at, m.edited_at, m.deleted_at,
+        m.words, m.words_norm
     from convo.message as m
     where m.tenant_id = source.tenant_id
         and m.conversation_id = source.conversation_id
@@ -100,6 +101,21 @@ begin
     where c.tenant_id = source.tenant_id
         and c.conversation_id = id
         and covered_seq > 0;
+
+    if to_regclass('convo.embedding') is not null then -- the vector track
+        insert into convo.embedding (
+            tenant_id, conversation_id, seq, model, user_id, revision, dimension,
+            embedding
+        )
+        select
+            e.tenant_id, id, e.seq, e.model, e.user_id, e.revision, e.dimension,
+            e.embedding
+        from convo.embedding as e
+        where e.tenant_id = source.tenant_id
+            and e.conversation_id = source.conversation_id
+            and e.seq <= last_copied
+            and e.embedding is not null;
+    end if;
     return id;
 end
 $$;

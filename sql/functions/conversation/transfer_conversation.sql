@@ -12,6 +12,9 @@ declare
     old constant convo.conversation := convo._lock_conversation(
         transfer_conversation.conversation_id
     );
+    -- the vector track's table: plpgsql looks it up when a statement runs, so what
+    -- stands in the branches need not be there
+    has_embeddings constant boolean := to_regclass('convo.embedding') is not null;
     prompt text;
     texts bytea[];
     result convo.conversation_record;
@@ -44,6 +47,9 @@ begin
         convo.request_conversation_fkey,
         convo.request_frame_conversation_fkey,
         convo.request_prompt_conversation_fkey deferred;
+    if has_embeddings then
+        set constraints convo.embedding_conversation_fkey deferred;
+    end if;
     update convo.conversation as c
     set user_id = transfer_conversation.to_user_id,
         system_prompt_sha256 = convo._store_prompt(
@@ -84,6 +90,12 @@ begin
         convo.request_conversation_fkey,
         convo.request_frame_conversation_fkey,
         convo.request_prompt_conversation_fkey immediate;
+    if has_embeddings then
+        update convo.embedding as e
+        set user_id = transfer_conversation.to_user_id
+        where e.tenant_id = old.tenant_id and e.conversation_id = old.conversation_id;
+        set constraints convo.embedding_conversation_fkey immediate;
+    end if;
 
     perform convo._collect_prompt(old.tenant_id, old.user_id, t.sha256)
     from unnest(texts) as t (sha256);

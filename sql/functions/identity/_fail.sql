@@ -38,6 +38,8 @@ begin
             'Send the message as the provider documents it.'),
         ('PC060', 'request can not be replayed exactly any more',
             'Look in DETAIL for what was erased since; nothing brings it back.'),
+        ('0A000', 'not available without the vector track',
+            'Install pgvector, then run pgconvo migrate --track vector.'),
         ('22023', 'invalid argument',
             'See the function''s comment for the values it takes.'),
         ('42501', 'not allowed',

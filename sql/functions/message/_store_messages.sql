@@ -43,17 +43,19 @@ begin
     insert into convo.message (
         tenant_id, conversation_id, seq, user_id, role, content, payload, format,
         tokens, is_estimated, is_empty, group_seq, model, call_ids, result_ids,
-        metadata, created_at
+        metadata, created_at, words, words_norm
     )
     select
         conversation.tenant_id, conversation.conversation_id, first_seq + p.n - 1,
         conversation.user_id, p.role, p.content, p.payload, _store_messages.format,
         p.tokens, _store_messages.tokens[p.n] is null, p.is_empty, p.group_seq,
         case when p.role = 'assistant' then nullif(_store_messages.model, '') end,
-        p.call_ids, p.result_ids, _store_messages.metadata, conversation.updated_at
+        p.call_ids, p.result_ids, _store_messages.metadata, conversation.updated_at,
+        w.words, w.norm
     from unnest(_store_messages.parsed, groups) with ordinality as p (
         role, content, payload, tokens, is_empty, call_ids, result_ids, group_seq, n
-    );
+    )
+    cross join lateral convo._search_words(p.content) as w;
     if conversation.summary_through_seq >= any (groups) then
         -- a result that joined a call which a summary covers
         perform convo._advance_conversation(

@@ -68,15 +68,16 @@ begin
     );
     insert into convo.message (
         tenant_id, conversation_id, seq, user_id, role, content, tokens, is_estimated,
-        is_empty, group_seq, model, metadata, created_at
+        is_empty, group_seq, model, metadata, created_at, words, words_norm
     )
-    values (
+    select
         conversation.tenant_id, conversation.conversation_id, conversation.last_seq,
         conversation.user_id, append_message.role, append_message.content, token_count,
         append_message.tokens is null, convo._is_blank(append_message.content),
         conversation.last_seq, nullif(append_message.model, ''),
-        coalesce(append_message.metadata, '{}'), conversation.updated_at
-    )
+        coalesce(append_message.metadata, '{}'), conversation.updated_at, w.words,
+        w.norm
+    from convo._search_words(append_message.content) as w
     returning * into message;
     if hash is not null then
         insert into convo.idempotency_key (

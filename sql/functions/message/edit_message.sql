@@ -64,12 +64,15 @@ begin
     where c.tenant_id = old.tenant_id and c.conversation_id = old.conversation_id;
     update convo.message as m
     set content = edit_message.content,
+        words = w.words,
+        words_norm = w.norm,
         payload = new_payload,
         tokens = token_count,
         is_estimated = edit_message.tokens is null,
         is_empty = coalesce(parsed.is_empty, convo._is_blank(edit_message.content)),
         revision = old.revision + 1,
         edited_at = clock_timestamp()
+    from convo._search_words(edit_message.content) as w
     where m.tenant_id = old.tenant_id
         and m.conversation_id = old.conversation_id
         and m.seq = old.seq

@@ -6,22 +6,22 @@ create function convo.last_messages(conversation_id uuid, message_limit integer)
 returns setof convo.message_record
 language sql stable rows 20
 begin atomic
-    select
-        m.seq,
-        m.role,
-        m.content,
-        m.tokens,
-        m.is_estimated,
-        m.created_at,
-        m.revision,
-        m.model,
-        m.payload,
-        m.format,
-        m.metadata,
-        m.group_seq,
-        m.deleted_at
+    select m.*
     from (
-        select s.*
+        select
+            s.seq,
+            s.role,
+            s.content,
+            s.tokens,
+            s.is_estimated,
+            s.created_at,
+            s.revision,
+            s.model,
+            s.payload,
+            s.format,
+            s.metadata,
+            s.group_seq,
+            s.deleted_at
         from convo.message as s
         where s.tenant_id = (select convo._require_tenant())
             and s.conversation_id = last_messages.conversation_id

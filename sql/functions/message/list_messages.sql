@@ -12,23 +12,23 @@ create function convo.list_messages(
 ) returns setof convo.message_record
 language sql stable rows 30
 begin atomic
-    select
-        m.seq,
-        m.role,
-        m.content,
-        m.tokens,
-        m.is_estimated,
-        m.created_at,
-        m.revision,
-        m.model,
-        m.payload,
-        m.format,
-        m.metadata,
-        m.group_seq,
-        m.deleted_at
+    select m.*
     from (
         (
-            select f.*
+            select
+                f.seq,
+                f.role,
+                f.content,
+                f.tokens,
+                f.is_estimated,
+                f.created_at,
+                f.revision,
+                f.model,
+                f.payload,
+                f.format,
+                f.metadata,
+                f.group_seq,
+                f.deleted_at
             from convo.message as f
             where f.tenant_id = (select convo._require_tenant())
                 and f.conversation_id = list_messages.conversation_id
@@ -40,7 +40,20 @@ begin atomic
         )
         union all
         (
-            select b.*
+            select
+                b.seq,
+                b.role,
+                b.content,
+                b.tokens,
+                b.is_estimated,
+                b.created_at,
+                b.revision,
+                b.model,
+                b.payload,
+                b.format,
+                b.metadata,
+                b.group_seq,
+                b.deleted_at
             from convo.message as b
             where b.tenant_id = (select convo._require_tenant())
                 and b.conversation_id = list_messages.conversation_id
