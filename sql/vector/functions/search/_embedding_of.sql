@@ -3,7 +3,9 @@ create function convo._embedding_of(conversation convo.conversation, seq integer
 returns table (model text, embedding real[])
 language sql stable rows 1
 begin atomic
-    select e.model, e.embedding::real[]
+    select
+        e.model,
+        e.embedding::real[]
     from convo.embedding as e
     inner join convo.message as m
         on m.tenant_id = e.tenant_id

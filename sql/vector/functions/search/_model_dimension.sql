@@ -27,7 +27,7 @@ end
 $$;
 
 comment on function convo_private._model_dimension(text, integer) is
-'How long a model''s embeddings are in the tenant; one that isn''t known becomes known.';
+'How long a model''s embeddings are in the tenant; an unknown one becomes known.';
 revoke execute on function convo_private._model_dimension(text, integer) from public;
 grant execute on function convo_private._model_dimension(text, integer)
 to convo_app, convo_service;
