@@ -164,7 +164,9 @@ def test_a_bad_page_size_is_refused(page_size, ann, fails):
         search(ann, "hamster", page_size=page_size)
 
 
-@pytest.mark.parametrize("query", [None, "", " \n\t", "'\"\\", "& | ! <-> ( ) : *", "..."])
+@pytest.mark.parametrize(
+    "query", [None, "", " \n\t", "'\"\\", "& | ! <-> ( ) : *", "..."]
+)
 def test_a_query_without_words_finds_nothing(query, ann, conversation_id):
     told(ann, conversation_id, "' \" \\ & | ! <-> ( ) : * ...", "a hamster")
     assert search(ann, query, conversation_id) == []
@@ -236,7 +238,9 @@ def test_a_fork_is_searched_as_its_source(ann, scores, conversation_id):
 
 def test_a_fork_knows_only_what_it_copied(ann, conversation_id):
     told(ann, conversation_id, "my hamster sleeps", "another hamster")
-    fork = ann.value("fork_conversation", conversation_id=conversation_id, through_seq=1)
+    fork = ann.value(
+        "fork_conversation", conversation_id=conversation_id, through_seq=1
+    )
     assert seqs(search(ann, "hamster", fork)) == [1]
 
 
@@ -284,9 +288,9 @@ def test_messages_in_a_provider_format_are_found(ann, conversation_id):
 
 
 def test_others_find_and_count_nothing_of_it(ann, outsider, conversation_id):
-    told(outsider, outsider.create(user_id=None), "a cat") if outsider.conn.info.user == (
-        "test_app"
-    ) else None
+    told(
+        outsider, outsider.create(user_id=None), "a cat"
+    ) if outsider.conn.info.user == ("test_app") else None
     before = search(outsider, "cat hamster")
     told(ann, conversation_id, "my hamster sleeps", "a cat", "a cat")
     assert search(outsider, "cat hamster") == before
@@ -309,7 +313,9 @@ def test_without_a_context_it_says_so(unknown, fails):
 
 
 def test_a_snippet_is_cut_around_the_hit(ann, conversation_id):
-    told(ann, conversation_id, "before it " * 100 + "my hamster sleeps" + " after" * 100)
+    told(
+        ann, conversation_id, "before it " * 100 + "my hamster sleeps" + " after" * 100
+    )
     snippet = search(ann, "hamster", conversation_id)[0]["snippet"]
     assert f"{LEFT}hamster{RIGHT}" in snippet
     assert snippet.startswith("...before it") or snippet.startswith("...it before")
@@ -318,7 +324,9 @@ def test_a_snippet_is_cut_around_the_hit(ann, conversation_id):
 
 
 def test_a_snippet_without_spaces_is_cut_between_characters(ann, conversation_id):
-    told(ann, conversation_id, "今天天气很好" * 100 + "我的仓鼠在睡觉" + "明天下雨" * 100)
+    told(
+        ann, conversation_id, "今天天气很好" * 100 + "我的仓鼠在睡觉" + "明天下雨" * 100
+    )
     snippet = search(ann, "仓鼠", conversation_id)[0]["snippet"]
     assert f"{LEFT}仓鼠{RIGHT}" in snippet
     assert snippet.startswith("...") and snippet.endswith("...")
@@ -336,7 +344,9 @@ def test_a_short_text_is_its_own_snippet(ann, conversation_id):
 # Everything that PostgreSQL's text holds, and more of what means something somewhere.
 texts = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=80
-) | st.text("ab'\"\\&|!<->():* %_[]{}^$.?+#\n猫犬กخ\u0301\u200d🎉é\u0640\u2028", max_size=40)
+) | st.text(
+    "ab'\"\\&|!<->():* %_[]{}^$.?+#\n猫犬กخ\u0301\u200d🎉é\u0640\u2028", max_size=40
+)
 some = settings(
     max_examples=150,
     deadline=None,
@@ -405,5 +415,7 @@ def test_a_query_of_5_mb_is_bounded(name, ann, conversation_id):
 
 def test_a_large_batch_is_searchable(ann, conversation_id):
     batch = [{"role": "user", "content": f"message {n}"} for n in range(300)]
-    ann.append(conversation_id, json.dumps([*batch, {"role": "user", "content": "hamster"}]))
+    ann.append(
+        conversation_id, json.dumps([*batch, {"role": "user", "content": "hamster"}])
+    )
     assert search(ann, "hamster", conversation_id)[0]["seq"] == 301
