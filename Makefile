@@ -31,7 +31,7 @@ lint: .venv/dev  ## Check the style of Python and SQL, types, and each function'
 	$(BIN)/mypy
 	$(BIN)/sqlfluff lint --processes 2 sql
 	$(BIN)/python tools/check_sql.py sql migrations
-	$(BIN)/squawk --config .squawk.toml migrations/[0-9]*.sql
+	$(BIN)/squawk --config .squawk.toml migrations/[0-9]*.sql migrations/*/[0-9]*.sql
 	$(BIN)/python tools/new_migration.py --check
 
 install: migrate  ## The same as migrate

@@ -350,7 +350,8 @@ to convo_app, convo_service, convo_reader;
 -- _search_terms: what a query looks for.
 -- A word is looked for at several depths, as whatever begins with its first 3, 5 and 7
 -- letters and as itself, so that other forms of it count too but less; and in the ends of
--- compounds. What two words of a query share counts once. A pair of characters is looked for, and each character alone. gate is the
+-- compounds. What two words of a query share counts once. A pair of characters is looked
+-- for, and each character alone. gate is the
 -- widest of them: what doesn't match it matches none.
 -- in: at most 64 words and 192 pieces of it are looked for
 -- out: gate_weight is 0 where the gate is another depth or its whole
@@ -362,11 +363,16 @@ returns table (
 language sql immutable parallel safe rows 10
 begin atomic
     with token as materialized (
-        select t.words, t.pieces from convo._search_tokens(_search_terms.query) as t
+        select
+            t.words,
+            t.pieces
+        from convo._search_tokens(_search_terms.query) as t
     ),
 
     word as (
-        select left(w.word, 64) as word, min(w.place) as place
+        select
+            left(w.word, 64) as word,
+            min(w.place) as place
         from token as t
         cross join lateral unnest(t.words) with ordinality as w (word, place)
         where w.word <> ''
@@ -376,7 +382,9 @@ begin atomic
     ),
 
     piece as (
-        select left(p.word, 64) as word, min(p.place) as place
+        select
+            left(p.word, 64) as word,
+            min(p.place) as place
         from token as t
         cross join lateral unnest(t.pieces) with ordinality as p (word, place)
         where p.word <> ''
@@ -388,7 +396,7 @@ begin atomic
     term as (
         select
             quote_literal(left(w.word, 3))
-                || case when length(w.word) >= 3 then ':*' else '' end as gate,
+            || case when length(w.word) >= 3 then ':*' else '' end as gate,
             case
                 when length(w.word) >= 3
                     and row_number() over (partition by left(w.word, 3)) = 1 then 1.0
@@ -407,7 +415,12 @@ begin atomic
             w.word as whole
         from word as w
         union all
-        select distinct quote_literal('-' || left(w.word, 8)) || ':*', 1, null, null, null
+        select distinct
+            quote_literal('-' || left(w.word, 8)) || ':*',
+            1,
+            null,
+            null,
+            null
         from word as w
         where length(w.word) >= 4
         union all
@@ -418,14 +431,18 @@ begin atomic
                 when row_number() over (partition by left(p.word, 1)) = 1 then 0.7
                 else 0
             end,
-            null, null, case when length(p.word) = 2 then p.word end
+            null,
+            null,
+            case when length(p.word) = 2 then p.word end
         from piece as p
         where ascii(p.word) >= 8592
         union all
         -- a triple, or an Arabic word or part of one; what is shorter by its beginning
         select
             quote_literal(p.word) || case when length(p.word) < 3 then ':*' else '' end,
-            (length(p.word) < 3)::integer, null, null,
+            (length(p.word) < 3)::integer,
+            null,
+            null,
             case when length(p.word) >= 3 then p.word end
         from piece as p
         where ascii(p.word) < 8592
@@ -465,12 +482,18 @@ create or replace function convo._search_candidates(
 language sql stable rows 20
 begin atomic
     with scope as materialized (
-        select c.tenant_id, c.conversation_id, c.message_count
+        select
+            c.tenant_id,
+            c.conversation_id,
+            c.message_count
         from convo.conversation as c
         where c.tenant_id = (select convo._require_tenant())
             and c.conversation_id = _search_candidates.conversation_id
         union all
-        select c.tenant_id, c.conversation_id, c.message_count
+        select
+            c.tenant_id,
+            c.conversation_id,
+            c.message_count
         from convo.conversation as c
         where c.tenant_id = (select convo._require_tenant())
             and _search_candidates.conversation_id is null
@@ -480,33 +503,50 @@ begin atomic
         select t.* from convo._search_terms(_search_candidates.query) as t
     ),
 
+    any_term as materialized (
+        select string_agg(t.gate::text, ' | ')::tsquery as gate from term as t
+    ),
+
+    -- A row a message and term found in it; one with nulls for a message without any.
     hit as materialized (
-        select c.conversation_id, m.seq, m.norm, m.role_weight, h.*
+        select
+            c.conversation_id,
+            m.seq,
+            m.norm,
+            m.role_weight,
+            h.*
         from scope as c
-        cross join lateral (
-            select
-                s.seq,
-                case when s.role = 'user' then 1.5 else 1 end as role_weight,
-                w.words,
-                w.norm
-            from convo.message as s
-            cross join lateral (
-                -- setweight gives a copy that is not out of line
+        cross join
+            lateral (
                 select
-                    setweight(s.words, 'D') as words,
-                    greatest(1, s.words_norm) as norm
-                where s.words is not null
-                union all
-                select n.words, n.norm
-                from convo._search_words(s.content) as n
-                where s.words is null
-            ) as w
-            where s.tenant_id = c.tenant_id
-                and s.conversation_id = c.conversation_id
-                and s.deleted_at is null
-                and s.content is not null
-            limit (select 2147483647)
-        ) as m
+                    s.seq,
+                    case when s.role = 'user' then 1.5 else 1 end as role_weight,
+                    w.words,
+                    w.norm
+                from convo.message as s
+                cross join any_term as g
+                cross join
+                    lateral (
+                        -- setweight gives a copy that is not out of line
+                        select
+                            case
+                                when s.words @@ g.gate then setweight(s.words, 'D')
+                            end as words,
+                            greatest(1, s.words_norm) as norm
+                        where s.words is not null
+                        union all
+                        select
+                            n.words,
+                            n.norm
+                        from convo._search_words(s.content) as n
+                        where s.words is null
+                    ) as w
+                where s.tenant_id = c.tenant_id
+                    and s.conversation_id = c.conversation_id
+                    and s.deleted_at is null
+                    and s.content is not null
+                limit (select 2147483647)
+            ) as m
         left join lateral (
             select
                 t.term,
@@ -515,8 +555,12 @@ begin atomic
                 o.one * ts_rank(o.even, m.words, t.seven) as seven,
                 o.one * ts_rank(o.even, m.words, t.whole) as whole
             from term as t
-            cross join (select 1.6449341 as one, '{1, 1, 1, 1}'::real[] as even) as o
-            where m.words @@ t.gate
+            cross join (
+                select
+                    1.6449341 as one,
+                    '{1, 1, 1, 1}'::real[] as even
+            ) as o
+            where m.words is not null and m.words @@ t.gate
             limit (select 2147483647)
         ) as h on true
     ),
@@ -538,7 +582,7 @@ begin atomic
             from hit as h
             group by h.term
         ) as c
-        join term as t on t.term = c.term
+        inner join term as t on t.term = c.term
         cross join (
             select sum(o.message_count)::double precision as messages from scope as o
         ) as n
@@ -573,10 +617,13 @@ begin atomic
         from own as o
     )
 
-    select s.conversation_id, s.seq, s.score::real as score
+    select
+        s.conversation_id,
+        s.seq,
+        s.score::real as score
     from scored as s
     where s.score > 0
-    order by s.score desc, s.conversation_id, s.seq desc
+    order by s.score desc, s.conversation_id asc, s.seq desc
     limit convo._size('page_size', _search_candidates.page_size, 1000);
 end;
 
@@ -597,22 +644,31 @@ create or replace function convo._search_patterns(query text) returns text[]
 language sql immutable parallel safe
 begin atomic
     with token as materialized (
-        select t.words, t.pieces from convo._search_tokens(_search_patterns.query) as t
+        select
+            t.words,
+            t.pieces
+        from convo._search_tokens(_search_patterns.query) as t
     ),
 
     piece as (
-        select p.word, ascii(p.word) between 1536 and 2303 as is_arabic
+        select
+            p.word,
+            ascii(p.word) between 1536 and 2303 as is_arabic
         from token as t
         cross join lateral unnest(t.pieces[:192]) as p (word)
         where p.word <> '' and ascii(p.word) <> 1600
     )
 
-    select coalesce(array_agg(p.pattern order by length(p.pattern) desc, p.pattern), '{}')
+    select
+        coalesce(
+            array_agg(p.pattern order by length(p.pattern) desc, p.pattern asc), '{}'
+        )
     from (
         select distinct
             case
                 when length(w.word) >= 5
-                    then e'(?:\\m' || left(w.word, 5) || '|' || left(w.word, 8) || e')\\w*'
+                    then e'(?:\\m' || left(w.word, 5) || '|' || left(w.word, 8)
+                        || e')\\w*'
                 else '(?<![[:alnum:]])' || w.word || '(?![[:alnum:]])'
             end as pattern
         from token as t
@@ -626,7 +682,7 @@ begin atomic
         select
             coalesce(
                 '(?:' || string_agg(w.word, '|') filter (where length(w.word) > 1)
-                    || ')+(?:' || string_agg(w.word, '|') || ')?',
+                || ')+(?:' || string_agg(w.word, '|') || ')?',
                 '(?:' || string_agg(w.word, '|') || ')+'
             )
         from piece as w
@@ -725,15 +781,15 @@ begin atomic
         c.score,
         m.created_at
     from convo._search_candidates(
-        search_messages.query, search_messages.conversation_id,
-        search_messages.page_size
-    ) as c
-    join convo.message as m
+            search_messages.query, search_messages.conversation_id,
+            search_messages.page_size
+        ) as c
+    inner join convo.message as m
         on m.tenant_id = (select convo._require_tenant())
             and m.conversation_id = c.conversation_id
             and m.seq = c.seq
     cross join query as p
-    order by c.score desc, c.conversation_id, c.seq desc;
+    order by c.score desc, c.conversation_id asc, c.seq desc;
 end;
 
 comment on function convo.search_messages(text, uuid, integer) is
@@ -776,7 +832,7 @@ to convo_app, convo_service, convo_reader;
 -- of them are.
 -- in: embedding: 1 to 16,000 finite numbers, not all 0
 -- errors: 0A000, PC001, PC012, PC002 not there or deleted, 22023
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.store_embedding(
     conversation_id uuid, seq integer, model text, embedding real[]
 ) returns void
@@ -812,7 +868,7 @@ to convo_app, convo_service;
 -- out: conversation by conversation, oldest message first; none: nothing is left to do
 -- errors: 0A000, PC030, 22023; over 1,000 is 1,000
 -- locks: the messages it gives, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.claim_embeddings(model text, page_size integer default 100)
 returns table (conversation_id uuid, seq integer, revision integer, content text)
 language plpgsql
@@ -843,7 +899,7 @@ grant execute on function convo.claim_embeddings(text, integer) to convo_service
 -- in: conversation_id null: every conversation that the caller may see
 -- out: nearest first; score is the cosine, 1 for the same direction
 -- errors: 0A000, PC030, 22023 (no such model, another length); over 1,000 is 1,000
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.search_similar(
     embedding real[],
     model text,
@@ -964,7 +1020,7 @@ to convo_app, convo_service, convo_reader;
 --     the query, by that model
 -- out: best first; the snippet as in search_messages
 -- errors: 0A000, PC030, 22023 (no such model, another length); over 1,000 is 1,000
--- since: 0.2.0
+-- since: 0.1.0
 create or replace function convo.search_hybrid(
     query text,
     embedding real[],

@@ -69,7 +69,7 @@ def _unpack(major: int, folder: Path) -> Path:
 
 
 def _add_pgvector(tree: Path, folder: Path) -> None:
-    """Add the extension if it can be had; without it tests of embeddings are skipped."""
+    """Add pgvector if it can be had; without it tests of embeddings are skipped."""
     try:
         _run(
             *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"),

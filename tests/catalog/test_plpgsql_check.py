@@ -30,6 +30,11 @@ def test_plpgsql_check_finds_nothing(db):
         ) as c
         where p.pronamespace in ('convo'::regnamespace, 'convo_private'::regnamespace)
             and not (c.message = any (%s) and c.level <> 'error')
+            -- what RETURN QUERY EXECUTE gives is seen when it runs
+            and not (
+                p.proname = '_nearest_embeddings'
+                and c.message ~ '^OUT variable .* is maybe unmodified$'
+            )
         order by 1, 2
         """,
         (MEANT,),

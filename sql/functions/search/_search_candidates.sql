@@ -14,12 +14,18 @@ create function convo._search_candidates(
 language sql stable rows 20
 begin atomic
     with scope as materialized (
-        select c.tenant_id, c.conversation_id, c.message_count
+        select
+            c.tenant_id,
+            c.conversation_id,
+            c.message_count
         from convo.conversation as c
         where c.tenant_id = (select convo._require_tenant())
             and c.conversation_id = _search_candidates.conversation_id
         union all
-        select c.tenant_id, c.conversation_id, c.message_count
+        select
+            c.tenant_id,
+            c.conversation_id,
+            c.message_count
         from convo.conversation as c
         where c.tenant_id = (select convo._require_tenant())
             and _search_candidates.conversation_id is null
@@ -29,33 +35,50 @@ begin atomic
         select t.* from convo._search_terms(_search_candidates.query) as t
     ),
 
+    any_term as materialized (
+        select string_agg(t.gate::text, ' | ')::tsquery as gate from term as t
+    ),
+
+    -- A row a message and term found in it; one with nulls for a message without any.
     hit as materialized (
-        select c.conversation_id, m.seq, m.norm, m.role_weight, h.*
+        select
+            c.conversation_id,
+            m.seq,
+            m.norm,
+            m.role_weight,
+            h.*
         from scope as c
-        cross join lateral (
-            select
-                s.seq,
-                case when s.role = 'user' then 1.5 else 1 end as role_weight,
-                w.words,
-                w.norm
-            from convo.message as s
-            cross join lateral (
-                -- setweight gives a copy that is not out of line
+        cross join
+            lateral (
                 select
-                    setweight(s.words, 'D') as words,
-                    greatest(1, s.words_norm) as norm
-                where s.words is not null
-                union all
-                select n.words, n.norm
-                from convo._search_words(s.content) as n
-                where s.words is null
-            ) as w
-            where s.tenant_id = c.tenant_id
-                and s.conversation_id = c.conversation_id
-                and s.deleted_at is null
-                and s.content is not null
-            limit (select 2147483647)
-        ) as m
+                    s.seq,
+                    case when s.role = 'user' then 1.5 else 1 end as role_weight,
+                    w.words,
+                    w.norm
+                from convo.message as s
+                cross join any_term as g
+                cross join
+                    lateral (
+                        -- setweight gives a copy that is not out of line
+                        select
+                            case
+                                when s.words @@ g.gate then setweight(s.words, 'D')
+                            end as words,
+                            greatest(1, s.words_norm) as norm
+                        where s.words is not null
+                        union all
+                        select
+                            n.words,
+                            n.norm
+                        from convo._search_words(s.content) as n
+                        where s.words is null
+                    ) as w
+                where s.tenant_id = c.tenant_id
+                    and s.conversation_id = c.conversation_id
+                    and s.deleted_at is null
+                    and s.content is not null
+                limit (select 2147483647)
+            ) as m
         left join lateral (
             select
                 t.term,
@@ -64,8 +87,12 @@ begin atomic
                 o.one * ts_rank(o.even, m.words, t.seven) as seven,
                 o.one * ts_rank(o.even, m.words, t.whole) as whole
             from term as t
-            cross join (select 1.6449341 as one, '{1, 1, 1, 1}'::real[] as even) as o
-            where m.words @@ t.gate
+            cross join (
+                select
+                    1.6449341 as one,
+                    '{1, 1, 1, 1}'::real[] as even
+            ) as o
+            where m.words is not null and m.words @@ t.gate
             limit (select 2147483647)
         ) as h on true
     ),
@@ -87,7 +114,7 @@ begin atomic
             from hit as h
             group by h.term
         ) as c
-        join term as t on t.term = c.term
+        inner join term as t on t.term = c.term
         cross join (
             select sum(o.message_count)::double precision as messages from scope as o
         ) as n
@@ -122,10 +149,13 @@ begin atomic
         from own as o
     )
 
-    select s.conversation_id, s.seq, s.score::real as score
+    select
+        s.conversation_id,
+        s.seq,
+        s.score::real as score
     from scored as s
     where s.score > 0
-    order by s.score desc, s.conversation_id, s.seq desc
+    order by s.score desc, s.conversation_id asc, s.seq desc
     limit convo._size('page_size', _search_candidates.page_size, 1000);
 end;
 

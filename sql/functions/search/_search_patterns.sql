@@ -7,22 +7,31 @@ create function convo._search_patterns(query text) returns text[]
 language sql immutable parallel safe
 begin atomic
     with token as materialized (
-        select t.words, t.pieces from convo._search_tokens(_search_patterns.query) as t
+        select
+            t.words,
+            t.pieces
+        from convo._search_tokens(_search_patterns.query) as t
     ),
 
     piece as (
-        select p.word, ascii(p.word) between 1536 and 2303 as is_arabic
+        select
+            p.word,
+            ascii(p.word) between 1536 and 2303 as is_arabic
         from token as t
         cross join lateral unnest(t.pieces[:192]) as p (word)
         where p.word <> '' and ascii(p.word) <> 1600
     )
 
-    select coalesce(array_agg(p.pattern order by length(p.pattern) desc, p.pattern), '{}')
+    select
+        coalesce(
+            array_agg(p.pattern order by length(p.pattern) desc, p.pattern asc), '{}'
+        )
     from (
         select distinct
             case
                 when length(w.word) >= 5
-                    then e'(?:\\m' || left(w.word, 5) || '|' || left(w.word, 8) || e')\\w*'
+                    then e'(?:\\m' || left(w.word, 5) || '|' || left(w.word, 8)
+                        || e')\\w*'
                 else '(?<![[:alnum:]])' || w.word || '(?![[:alnum:]])'
             end as pattern
         from token as t
@@ -36,7 +45,7 @@ begin atomic
         select
             coalesce(
                 '(?:' || string_agg(w.word, '|') filter (where length(w.word) > 1)
-                    || ')+(?:' || string_agg(w.word, '|') || ')?',
+                || ')+(?:' || string_agg(w.word, '|') || ')?',
                 '(?:' || string_agg(w.word, '|') || ')+'
             )
         from piece as w

@@ -1,7 +1,8 @@
 -- _search_terms: what a query looks for.
 -- A word is looked for at several depths, as whatever begins with its first 3, 5 and 7
 -- letters and as itself, so that other forms of it count too but less; and in the ends of
--- compounds. What two words of a query share counts once. A pair of characters is looked for, and each character alone. gate is the
+-- compounds. What two words of a query share counts once. A pair of characters is looked
+-- for, and each character alone. gate is the
 -- widest of them: what doesn't match it matches none.
 -- in: at most 64 words and 192 pieces of it are looked for
 -- out: gate_weight is 0 where the gate is another depth or its whole
@@ -13,11 +14,16 @@ returns table (
 language sql immutable parallel safe rows 10
 begin atomic
     with token as materialized (
-        select t.words, t.pieces from convo._search_tokens(_search_terms.query) as t
+        select
+            t.words,
+            t.pieces
+        from convo._search_tokens(_search_terms.query) as t
     ),
 
     word as (
-        select left(w.word, 64) as word, min(w.place) as place
+        select
+            left(w.word, 64) as word,
+            min(w.place) as place
         from token as t
         cross join lateral unnest(t.words) with ordinality as w (word, place)
         where w.word <> ''
@@ -27,7 +33,9 @@ begin atomic
     ),
 
     piece as (
-        select left(p.word, 64) as word, min(p.place) as place
+        select
+            left(p.word, 64) as word,
+            min(p.place) as place
         from token as t
         cross join lateral unnest(t.pieces) with ordinality as p (word, place)
         where p.word <> ''
@@ -39,7 +47,7 @@ begin atomic
     term as (
         select
             quote_literal(left(w.word, 3))
-                || case when length(w.word) >= 3 then ':*' else '' end as gate,
+            || case when length(w.word) >= 3 then ':*' else '' end as gate,
             case
                 when length(w.word) >= 3
                     and row_number() over (partition by left(w.word, 3)) = 1 then 1.0
@@ -58,7 +66,12 @@ begin atomic
             w.word as whole
         from word as w
         union all
-        select distinct quote_literal('-' || left(w.word, 8)) || ':*', 1, null, null, null
+        select distinct
+            quote_literal('-' || left(w.word, 8)) || ':*',
+            1,
+            null,
+            null,
+            null
         from word as w
         where length(w.word) >= 4
         union all
@@ -69,14 +82,18 @@ begin atomic
                 when row_number() over (partition by left(p.word, 1)) = 1 then 0.7
                 else 0
             end,
-            null, null, case when length(p.word) = 2 then p.word end
+            null,
+            null,
+            case when length(p.word) = 2 then p.word end
         from piece as p
         where ascii(p.word) >= 8592
         union all
         -- a triple, or an Arabic word or part of one; what is shorter by its beginning
         select
             quote_literal(p.word) || case when length(p.word) < 3 then ':*' else '' end,
-            (length(p.word) < 3)::integer, null, null,
+            (length(p.word) < 3)::integer,
+            null,
+            null,
             case when length(p.word) >= 3 then p.word end
         from piece as p
         where ascii(p.word) < 8592

@@ -6,7 +6,7 @@
 -- out: conversation by conversation, oldest message first; none: nothing is left to do
 -- errors: 0A000, PC030, 22023; over 1,000 is 1,000
 -- locks: the messages it gives, until the transaction ends
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.claim_embeddings(model text, page_size integer default 100)
 returns table (conversation_id uuid, seq integer, revision integer, content text)
 language plpgsql

@@ -5,7 +5,7 @@
 --     the query, by that model
 -- out: best first; the snippet as in search_messages
 -- errors: 0A000, PC030, 22023 (no such model, another length); over 1,000 is 1,000
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.search_hybrid(
     query text,
     embedding real[],

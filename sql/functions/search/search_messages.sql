@@ -24,15 +24,15 @@ begin atomic
         c.score,
         m.created_at
     from convo._search_candidates(
-        search_messages.query, search_messages.conversation_id,
-        search_messages.page_size
-    ) as c
-    join convo.message as m
+            search_messages.query, search_messages.conversation_id,
+            search_messages.page_size
+        ) as c
+    inner join convo.message as m
         on m.tenant_id = (select convo._require_tenant())
             and m.conversation_id = c.conversation_id
             and m.seq = c.seq
     cross join query as p
-    order by c.score desc, c.conversation_id, c.seq desc;
+    order by c.score desc, c.conversation_id asc, c.seq desc;
 end;
 
 comment on function convo.search_messages(text, uuid, integer) is

@@ -3,7 +3,7 @@
 -- in: conversation_id null: every conversation that the caller may see
 -- out: nearest first; score is the cosine, 1 for the same direction
 -- errors: 0A000, PC030, 22023 (no such model, another length); over 1,000 is 1,000
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.search_similar(
     embedding real[],
     model text,

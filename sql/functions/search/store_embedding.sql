@@ -4,7 +4,7 @@
 -- of them are.
 -- in: embedding: 1 to 16,000 finite numbers, not all 0
 -- errors: 0A000, PC001, PC012, PC002 not there or deleted, 22023
--- since: 0.2.0
+-- since: 0.1.0
 create function convo.store_embedding(
     conversation_id uuid, seq integer, model text, embedding real[]
 ) returns void

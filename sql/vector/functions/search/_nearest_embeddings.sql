@@ -55,16 +55,21 @@ begin
         from (
             select
                 e.conversation_id, e.seq, e.revision,
-                e.embedding::%1$I.vector%2$s operator(%1$I.<=>) $1::%1$I.vector%2$s
-                    as distance
-            from convo.embedding as e
+                -- $6 is known when this is planned; a sum is in no index
+                case when $6 then e.distance else e.distance + 0 end as distance
+            from (
+                select
+                    i.*,
+                    i.embedding::%1$s.vector(%2$s)
+                        operator(%1$s.<=>) $1::%1$s.vector(%2$s) as distance
+                from convo.embedding as i
+            ) as e
             where e.tenant_id = $2
                 and e.model = $3
-                and e.dimension = $6
+                and e.dimension = %2$s
                 and e.embedding is not null
                 and ($4 is null or e.conversation_id = $4)
-            order by
-                e.embedding::%1$I.vector%2$s operator(%1$I.<=>) $1::%1$I.vector%2$s
+            order by distance
             limit (select 2147483647) -- see token_window: may stop early
         ) as c
         cross join lateral (
@@ -80,11 +85,11 @@ begin
         order by c.distance
         limit $5
         $query$,
-        pgvector.nspname, case when is_wide then format('(%s)', size) else '' end
+        quote_ident(pgvector.nspname), size
     )
     using
         _nearest_embeddings.embedding, tenant, _nearest_embeddings.model,
-        _nearest_embeddings.within_id, _nearest_embeddings.page_size, size;
+        _nearest_embeddings.within_id, _nearest_embeddings.page_size, is_wide;
 end
 $$;
 
