@@ -369,10 +369,21 @@ def test_other_strategies_don_t_know_summaries(ann, summarised, policy, strategy
     ]
 
 
-def test_hybrid_is_as_summary(ann, summarised, policy):
-    policy(strategy="hybrid", recall_limit=5)
+def test_hybrid_that_recalls_nothing_is_as_summary(ann, summarised, policy):
+    policy(strategy="hybrid")
 
     assert ann.context(summarised, policy="mine") == ann.context(summarised)
+
+
+def test_hybrid_recalls_what_the_summary_covers(ann, summarised, policy):
+    policy(strategy="hybrid", recall_limit=5)
+
+    items = ann.context(summarised, policy="mine")
+
+    recalled = [i["seq"] for i in items if i["kind"] == "recalled"]
+    assert recalled == sorted(recalled) and set(recalled) <= {1, 2, 3}
+    assert recalled
+    assert [i for i in items if i["kind"] == "message"][0]["seq"] == 4
 
 
 # Strategies
