@@ -18,6 +18,10 @@ Json = dict[str, Any]
 
 # What is sent whole in each chunk of OpenAI's; all other text is continued.
 _WHOLE = ("id", "type", "role", "name")
+# What is null in a message of OpenAI's; all else is left out then.
+_NULLABLE = ("content", "refusal")
+# What Anthropic says of an answer that was cut off.
+_CUT_OFF = ("max_tokens", "model_context_window_exceeded", "refusal")
 
 
 class StreamedResponse:
@@ -52,11 +56,15 @@ class StreamedResponse:
 
 def _add_openai(response: Json, chunk: Json) -> None:
     choices = response.setdefault("choices", [])
-    for choice in chunk.pop("choices", []):
-        place = _place(choices, choice.get("index", 0))
+    for choice in chunk.pop("choices", None) or []:
+        place = _place(choices, choice.get("index") or 0)
         place.setdefault("finish_reason", None)
-        _continue(place.setdefault("message", {}), choice.pop("delta", None) or {})
+        message = place.setdefault("message", {"role": "assistant"})
+        _continue(message, choice.pop("delta", None) or {})
         place.update({k: v for k, v in choice.items() if v is not None})
+    if chunk.pop("error", None):
+        for choice in choices:
+            choice["finish_reason"] = None
     response.update({k: v for k, v in chunk.items() if v is not None})
     response["object"] = "chat.completion"
 
@@ -67,58 +75,89 @@ def _continue(target: Json, delta: Json) -> None:
         if isinstance(value, dict):
             _continue(target.setdefault(name, {}), value)
         elif isinstance(value, list):
-            items = target.setdefault(name, [])
+            target[name] = items = target.get(name) or []
             for item in value:
-                if isinstance(item, dict) and "index" in item:
+                if isinstance(item, dict) and item.get("index") is not None:
                     _continue(_place(items, item.pop("index")), item)
                 else:
                     items.append(item)
         elif isinstance(value, str) and name not in _WHOLE:
             target[name] = (target.get(name) or "") + value
-        elif value is not None or name not in target:
+        elif value is None and name in _NULLABLE:
+            target.setdefault(name, None)
+        elif value not in (None, ""):
             target[name] = value
 
 
 def _add_openai_responses(response: Json, event: Json) -> None:
-    kind = event["type"]
-    output = response.setdefault("output", [])
-    if "response" in event:
-        # As long as it goes on, the items that came are more than its own.
-        is_final = event["response"].get("status") not in ("in_progress", "queued")
+    kind = event.get("type")
+    output = response.get("output") or []
+    if event.get("response"):
         response.update(event["response"])
-        if not is_final:
-            response.update(status="incomplete", output=output)
-    elif kind == "response.output_item.added":
+        # As long as it goes on, and where it fails, the items that came are more.
+        response["output"] = response.get("output") or output
+        status = response.get("status")
+        is_kept = status in ("failed", "cancelled") and any(map(_is_answer, output))
+        if is_kept or status in ("in_progress", "queued"):
+            # No output says that there is no answer, other than an empty one.
+            response.update(status="incomplete", output=output or None)
+            response.pop("error", None)
+        return
+    if kind == "response.output_item.added":
         _place(output, event["output_index"]).update(event["item"], status="incomplete")
     elif kind == "response.output_item.done":
         _place(output, event["output_index"])
         output[event["output_index"]] = event["item"]
     elif kind == "response.content_part.added":
-        content = output[event["output_index"]].setdefault("content", [])
-        _place(content, event["content_index"]).update(event["part"])
+        _part(output, event).update(event["part"])
     elif kind in ("response.output_text.delta", "response.refusal.delta"):
         name = "text" if kind == "response.output_text.delta" else "refusal"
-        part = output[event["output_index"]]["content"][event["content_index"]]
-        part[name] += event["delta"]
+        part = _part(output, event)
+        part.setdefault("type", "output_text" if name == "text" else "refusal")
+        part[name] = part.get(name, "") + event["delta"]
+    if output:
+        response["output"] = output
+
+
+def _part(output: list[Any], event: Json) -> Json:
+    """The part of a message that the event is about, made if there is none yet."""
+    item = _place(output, event["output_index"])
+    if not item:
+        item.update(type="message", role="assistant", status="incomplete")
+    return _place(item.setdefault("content", []), event["content_index"])
+
+
+def _is_answer(item: Json) -> bool:
+    """Whether an item can be kept of a response that failed."""
+    if item.get("type") == "message":
+        parts = item.get("content") or []
+        return any(part.get("text") or part.get("refusal") for part in parts)
+    return item.get("type") != "reasoning" and item.get("status") == "completed"
 
 
 def _add_anthropic(response: Json, event: Json) -> None:
-    kind = event["type"]
-    content = response.get("content", [])
+    kind = event.get("type")
+    content = response.get("content") or []
+    # The input of a call that isn't whole, or isn't JSON: there the answer is cut off.
+    is_open = bool(content) and "input_json" in content[-1]
+    index = event.get("index", 0)
     if kind == "message_start":
         response.update(event["message"])
-    elif kind == "content_block_start":
-        _place(content, event["index"]).update(event["content_block"])
-    elif kind == "content_block_delta":
-        _add_delta(content[event["index"]], event["delta"])
-    elif kind == "content_block_stop":
-        block = content[event["index"]]
-        with suppress(ValueError):  # cut off by max_tokens
-            block["input"] = json.loads(block.pop("input_json", ""))
+    elif kind == "content_block_start" and not is_open:
+        _place(content, index).update(event["content_block"])
+        response["content"] = content
+    elif kind == "content_block_delta" and index < len(content):
+        _add_delta(content[index], event["delta"])
+    elif kind == "content_block_stop" and is_open:
+        with suppress(ValueError, RecursionError):
+            content[-1]["input"] = json.loads(content[-1]["input_json"])
+            del content[-1]["input_json"]
     elif kind == "message_delta":
         response.update(event["delta"])
-        usage = event.get("usage") or {}
-        response["usage"].update({k: v for k, v in usage.items() if v is not None})
+        if is_open and response.get("stop_reason") not in _CUT_OFF:
+            response["stop_reason"] = None
+        usage = {k: v for k, v in (event.get("usage") or {}).items() if v is not None}
+        response["usage"] = {**(response.get("usage") or {}), **usage}
 
 
 def _add_delta(block: Json, delta: Json) -> None:
@@ -126,7 +165,9 @@ def _add_delta(block: Json, delta: Json) -> None:
     if kind == "citations_delta":
         block["citations"] = [*(block.get("citations") or []), delta["citation"]]
     elif kind == "input_json_delta":
-        block["input_json"] = block.get("input_json", "") + delta["partial_json"]
+        # Without arguments there is an empty one only, and the input stays {}.
+        if part := delta["partial_json"]:
+            block["input_json"] = block.get("input_json", "") + part
     else:
         _continue(block, delta)
 
@@ -134,11 +175,14 @@ def _add_delta(block: Json, delta: Json) -> None:
 def _add_gemini(response: Json, chunk: Json) -> None:
     candidates = response.setdefault("candidates", [])
     for candidate in chunk.pop("candidates", None) or []:
-        place = _place(candidates, candidate.get("index", 0))
+        place = _place(candidates, candidate.get("index") or 0)
         content = place.setdefault("content", {"parts": [], "role": "model"})
         for part in (candidate.pop("content", None) or {}).get("parts") or []:
             _add_part(content["parts"], part)
         place.update(candidate)
+    if chunk.pop("error", None):
+        for candidate in candidates:
+            candidate.pop("finishReason", None)
     response.update(chunk)
 
 

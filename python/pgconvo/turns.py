@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -31,7 +31,9 @@ class _Turn:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.status = request.status
-        self._response: Response | None = None
+        # What `complete` didn't store, and isn't recorded yet: why, and what it cost.
+        self._refused: tuple[str, JsonObject | None] | None = None
+        self._recorded: JsonObject | None = None
 
     @property
     def request_id(self) -> UUID:
@@ -48,13 +50,39 @@ class _Turn:
         body: dict[str, Any] = json.loads(self.body)
         return body
 
-    def _failure(self, error: BaseException | None) -> tuple[str, JsonObject | None]:
-        """What to record of a turn that ends with this exception, and what it cost."""
+    def _tried_before(
+        self, usage: JsonObject | None
+    ) -> tuple[str, JsonObject | None] | None:
+        """What to record before a response with this usage is tried.
+
+        The same usage is of the same call: its response again, in a better shape.
+        """
+        if self._refused is None or self._refused[1] in (None, usage):
+            return None
+        return self._refused
+
+    def _failure(
+        self, error: BaseException | None
+    ) -> tuple[str, JsonObject | None] | None:
+        """What to record of a turn that ends so, and what it cost."""
+        if self.status == "completed":
+            return None
         if error is None:
-            return _NO_ANSWER, None
-        # `completion` is openai's, for an answer that it got and refuses to give.
-        response = self._response or getattr(error, "completion", None)
-        return f"{type(error).__name__}: {error}", _usage(response)
+            if self.status == "failed":
+                return self._refused
+            return self._refused or (_NO_ANSWER, None)
+        usage = self._refused[1] if self._refused else None
+        if usage is None:
+            # openai's, for an answer that it got and refuses to give.
+            usage = _usage(getattr(error, "completion", None))
+            if usage == self._recorded:
+                usage = None
+        return _text(error), usage
+
+    def _failed(self, usage: JsonObject | None) -> None:
+        self.status = "failed"
+        self._refused = None
+        self._recorded = _plain(usage)
 
 
 class Turn(_Turn):
@@ -74,24 +102,37 @@ class Turn(_Turn):
         self, response: Response, expected_seq: int | None = None
     ) -> list[Message]:
         """Store the answer, as `complete_request` does, and commit."""
-        self._response = response
-        with self._transaction():
-            answer = self._client.complete_request(
-                self.request_id, response, expected_seq
-            )
+        usage = _usage(response)
+        if before := self._tried_before(usage):
+            with suppress(IdempotencyMismatch):
+                self.fail(*before)
+        try:
+            with self._transaction():
+                answer = self._client.complete_request(
+                    self.request_id, response, expected_seq
+                )
+        except BaseException as error:
+            self._refused = _text(error), usage
+            raise
         self.status = "completed"
+        self._refused = None
         return answer
 
     def fail(self, error: str, usage: JsonObject | None = None) -> None:
-        """Record a try that gave no answer, as `fail_request` does, and commit."""
+        """Record a try that gave no answer, as `fail_request` does, and commit.
+
+        usage: by default that of a response which `complete` refused.
+        """
+        if usage is None and self._refused:
+            usage = self._refused[1]
         with self._transaction():
             self._client.fail_request(self.request_id, _storable(error), usage)
-        self.status = "failed"
+        self._failed(usage)
 
     def _end(self, error: BaseException | None = None) -> None:
-        if self.status == "prepared":
+        if failure := self._failure(error):
             try:
-                self.fail(*self._failure(error))
+                self.fail(*failure)
             except IdempotencyMismatch:
                 pass  # somebody else completed it
             except (PgconvoError, psycopg.Error) as second:
@@ -115,24 +156,34 @@ class AsyncTurn(_Turn):
         self, response: Response, expected_seq: int | None = None
     ) -> list[Message]:
         """Do what `Turn.complete` does."""
-        self._response = response
-        async with self._transaction():
-            answer = await self._client.complete_request(
-                self.request_id, response, expected_seq
-            )
+        usage = _usage(response)
+        if before := self._tried_before(usage):
+            with suppress(IdempotencyMismatch):
+                await self.fail(*before)
+        try:
+            async with self._transaction():
+                answer = await self._client.complete_request(
+                    self.request_id, response, expected_seq
+                )
+        except BaseException as error:
+            self._refused = _text(error), usage
+            raise
         self.status = "completed"
+        self._refused = None
         return answer
 
     async def fail(self, error: str, usage: JsonObject | None = None) -> None:
         """Do what `Turn.fail` does."""
+        if usage is None and self._refused:
+            usage = self._refused[1]
         async with self._transaction():
             await self._client.fail_request(self.request_id, _storable(error), usage)
-        self.status = "failed"
+        self._failed(usage)
 
     async def _end(self, error: BaseException | None = None) -> None:
-        if self.status == "prepared":
+        if failure := self._failure(error):
             try:
-                await self.fail(*self._failure(error))
+                await self.fail(*failure)
             except IdempotencyMismatch:
                 pass  # somebody else completed it
             except (PgconvoError, psycopg.Error) as second:
@@ -150,16 +201,27 @@ def _storable(text: str) -> str:
     return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
-def _usage(response: Any) -> JsonObject | None:
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _usage(response: Response | None) -> JsonObject | None:
     """The usage in a response, if it is to be found there."""
-    try:
-        if isinstance(response, str | bytes):
-            response = json.loads(response)
-        elif response is not None and not isinstance(response, Mapping):
-            response = plain(response)
-    except (TypeError, ValueError):
+    fields = _plain(response)
+    if not isinstance(fields, Mapping):
         return None
-    if not isinstance(response, Mapping):
-        return None
-    usage = response.get("usage") or response.get("usageMetadata")
+    names = ("usage", "usageMetadata", "usage_metadata")
+    usage = next((fields[name] for name in names if fields.get(name)), None)
     return usage if isinstance(usage, Mapping) else None
+
+
+def _plain(value: Any) -> Any:
+    """The Python objects that a JSON argument says; None if it can't be read."""
+    try:
+        if isinstance(value, str | bytes):
+            return json.loads(value)
+        if hasattr(value, "model_dump"):
+            return plain(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return value

@@ -108,6 +108,24 @@ def test_a_failed_try_and_then_an_answer(turn, requests, db):
     assert db.execute("select input_tokens from convo.usage").fetchall() == [(7,)]
 
 
+def test_refused_responses_cost(turn, requests, db):
+    def refused(tokens):
+        return {"choices": [], "usage": {"prompt_tokens": tokens}}
+
+    async def scenario():
+        async with turn() as one:
+            await one.fail("try 1")
+            with pytest.raises(pgconvo.InvalidMessage):
+                await one.complete(refused(1))
+            await one.complete(refused(2))
+
+    with pytest.raises(pgconvo.InvalidMessage):
+        asyncio.run(scenario())
+    assert requests()[0][0].startswith("InvalidMessage: message not valid")
+    tokens = db.execute("select input_tokens from convo.usage order by created_at")
+    assert tokens.fetchall() == [(1,), (2,)]
+
+
 def test_a_lost_connection_hides_no_exception(turn):
     async def scenario():
         async with turn() as one:

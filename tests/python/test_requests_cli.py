@@ -56,22 +56,48 @@ def two(connect, db):
     return first, ann.prepare_request(conversation_id, "openai", "gpt-x")
 
 
-def test_requests_are_listed_newest_first(pgconvo, two):
-    done = pgconvo("requests", two[0].conversation_id, *ANN)
+def terminal(width):
+    """The environment of a terminal."""
+    return {"TTY_COMPATIBLE": "1", "TERM": "dumb", "COLUMNS": str(width)}
 
-    assert (done.returncode, done.stderr) == (0, b"")
+
+def test_requests_are_listed_newest_first(pgconvo, two):
+    done = pgconvo("requests", two[0].conversation_id, *ANN, **terminal(80))
+
     lines = done.stdout.decode().splitlines()
     assert [line.split()[2:] for line in lines[2:]] == [
         [str(two[1].request_id), "prepared"],
         [str(two[0].request_id), "completed"],
     ]
     assert max(map(len, lines)) <= 80
+    assert (done.returncode, done.stderr) == (0, b"No room for: model, tokens\n")
 
 
 def test_a_wide_terminal_shows_tokens_and_model(pgconvo, two):
-    done = pgconvo("requests", two[0].conversation_id, *ANN, COLUMNS="120")
+    done = pgconvo("requests", two[0].conversation_id, *ANN, **terminal(120))
 
     assert re.search(rf"{two[1].token_count} +gpt-x", done.stdout.decode())
+
+
+def test_a_narrow_terminal_shows_ids_whole(pgconvo, two):
+    done = pgconvo("requests", two[0].conversation_id, *ANN, **terminal(40))
+
+    lines = done.stdout.decode().splitlines()
+    assert [line.strip() for line in lines[2:]] == [
+        str(two[1].request_id), str(two[0].request_id)
+    ]  # fmt: skip
+
+
+def test_requests_in_a_pipe(pgconvo, two):
+    done = pgconvo("requests", two[0].conversation_id, *ANN)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    header, newest, _ = (line.split("\t") for line in done.stdout.decode().splitlines())
+    assert header == ["prepared", "request", "status", "tokens", "model"]
+    assert datetime.fromisoformat(newest[0]) == two[1].created_at
+    assert newest[1:] == [
+        str(two[1].request_id), "prepared", str(two[1].token_count), "gpt-x"
+    ]  # fmt: skip
 
 
 def test_replay_prints_the_exact_bytes_and_nothing_else(pgconvo, two):
@@ -170,6 +196,23 @@ def test_a_reader_needs_no_user(pgconvo, two):
                     ["requests", two[0].conversation_id]):  # fmt: skip
         done = pgconvo(*command, "--tenant", "acme", login="test_reader")
         assert done.stdout and done.returncode == (command[0] == "diff")
+
+
+def test_a_service_needs_no_user(pgconvo, two):
+    command = ["replay", two[0].request_id, "--tenant", "acme"]
+    assert pgconvo(*command, login="test_service").stdout == two[0].body.encode()
+
+
+@pytest.mark.parametrize(
+    ("who", "role"),
+    [(ANN, "convo_app"), (ANN[:2], "convo_reader")],
+)
+def test_a_login_without_the_role_is_told_what_it_needs(pgconvo, two, who, role):
+    done = pgconvo("replay", two[0].request_id, *who, login="test_nobody")
+
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.endswith(f"grant {role} to test_nobody\n".encode())
+    assert done.stderr.count(b"\n") == 1
 
 
 def test_not_theirs_and_not_there_are_one_error(pgconvo, two):

@@ -67,6 +67,20 @@ def streamed(format, events):
     return answer.response
 
 
+@pytest.fixture
+def store(connect):
+    """Store what events add up to, as the answer to a question of ann's."""
+    ann = Client(connect("test_app", tenant="acme", user="ann"))
+    conversation_id = ann.create_conversation()
+    ann.append_message(conversation_id, "user", "What is the weather?")
+
+    def store(format, events):
+        request_id = ann.prepare_request(conversation_id, format).request_id
+        return ann.complete_request(request_id, streamed(format, events))
+
+    return store
+
+
 @pytest.mark.parametrize("format", PATHS)
 @pytest.mark.parametrize(
     "options", [{}, {"tools": [{"name": "weather"}]}, {"max_tokens": 4}]
@@ -170,13 +184,198 @@ def test_anthropic_thinking_has_its_signature_and_text_its_citations():
     ]
 
 
-def test_anthropic_a_call_whose_arguments_were_cut_off_has_none(stand_ins):
-    options = {"tools": [{"name": "weather"}]}
-    _, events = whole_and_events(stand_ins, "anthropic", **options)
-    last = [e for e in events if e["type"] == "content_block_delta"][-1]
-    events.remove(last)
+def openai_chunk(finish_reason=None, **delta):
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return {"choices": [choice]}
 
-    assert streamed("anthropic", events)["content"][0]["input"] == {}
+
+def test_openai_what_is_empty_later_replaces_nothing():
+    def call(**fields):
+        return openai_chunk(tool_calls=[{"index": 0, **fields}])
+
+    response = streamed(
+        "openai",
+        [
+            call(id="c1", type="function", function={"name": "f", "arguments": "{"}),
+            call(id="", type=None, function={"name": "", "arguments": "}"}),
+            call(id=None, function={"name": None, "arguments": ""}),
+            openai_chunk(tool_calls=None, role="", function_call=None),
+        ],
+    )
+
+    function = {"name": "f", "arguments": "{}"}
+    assert response["choices"][0]["message"] == {
+        "role": "assistant",
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+
+
+def test_openai_members_that_are_null_are_left_out():
+    response = streamed("openai", [openai_chunk(content="Hi", tool_calls=None)])
+
+    message = {"role": "assistant", "content": "Hi"}
+    assert response["choices"][0]["message"] == message
+
+
+@pytest.mark.parametrize("end", [None, "stop", "error"])
+def test_openai_an_error_leaves_what_came_and_cuts_it_off(store, end):
+    failed = {**openai_chunk(end, content=""), "error": {"message": "overloaded"}}
+    (message,) = store("openai", [openai_chunk(content="Hi"), failed])
+
+    assert message.content == "Hi"
+    assert message.metadata == {"is_truncated": True}
+
+
+def test_gemini_an_error_leaves_what_came_and_cuts_it_off(store):
+    (message,) = store("gemini", [*CHUNKS[:3], {"error": {"code": 503}}])
+
+    assert message.content == "It is sunny"
+    assert message.metadata == {"is_truncated": True}
+
+
+def responses_failed(**fields):
+    error = {"code": "server_error", "message": "overloaded"}
+    response = {"status": "failed", "error": error, "output": [], **fields}
+    return {"type": "response.failed", "response": response}
+
+
+def test_responses_a_failure_leaves_the_text_that_came(stand_ins, store):
+    _, events = whole_and_events(stand_ins, "openai_responses")
+    (message,) = store("openai_responses", [*events[:5], responses_failed()])
+
+    assert message.content == "In Paris "
+    assert message.metadata["is_truncated"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_responses_a_failure_without_text_is_an_error(stand_ins, store, count):
+    _, events = whole_and_events(stand_ins, "openai_responses")
+    with pytest.raises(InvalidMessage, match="an error, not an answer"):
+        store("openai_responses", [*events[:count], responses_failed()])
+
+
+def test_responses_a_failure_leaves_calls_that_are_whole(stand_ins, store):
+    options = {"tools": [{"name": "weather"}]}
+    _, events = whole_and_events(stand_ins, "openai_responses", **options)
+    (message,) = store("openai_responses", [*events[:-1], responses_failed()])
+
+    assert json.loads(message.payload)["name"] == "weather"
+    with pytest.raises(InvalidMessage, match="an error, not an answer"):
+        store("openai_responses", [*events[:-2], responses_failed()])
+
+
+def test_responses_the_items_that_came_are_enough(stand_ins):
+    whole, events = whole_and_events(stand_ins, "openai_responses")
+    last = {**events[-1], "response": {**whole, "output": []}}
+
+    assert (
+        streamed("openai_responses", [*events[:-1], last])["output"] == whole["output"]
+    )
+
+
+def test_responses_before_the_first_item_there_is_no_answer(stand_ins, store):
+    _, events = whole_and_events(stand_ins, "openai_responses")
+    with pytest.raises(InvalidMessage, match="there is no answer in it"):
+        store("openai_responses", [events[0], {"type": "error", "code": "x"}])
+
+
+@pytest.mark.parametrize(
+    ("format", "event", "response"),
+    [
+        ("openai", {"choices": None}, {"choices": [], "object": "chat.completion"}),
+        (
+            "anthropic",
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"},
+             "usage": {"output_tokens": 1}},
+            {"stop_reason": "end_turn", "usage": {"output_tokens": 1}},
+        ),
+        (
+            "anthropic",
+            {"type": "content_block_delta", "index": 0,
+             "delta": {"type": "text_delta", "text": "Hi"}},
+            {},
+        ),
+        ("anthropic", {"type": "content_block_stop", "index": 0}, {}),
+        ("anthropic", {"type": "ping"}, {}),
+        ("openai_responses", {"type": "error"}, {}),
+        (
+            "openai_responses",
+            {"type": "response.output_text.delta", "output_index": 0,
+             "content_index": 0, "delta": "Hi"},
+            {"output": [{"type": "message", "role": "assistant",
+                         "status": "incomplete",
+                         "content": [{"type": "output_text", "text": "Hi"}]}]},
+        ),
+    ],
+)  # fmt: skip
+def test_events_without_their_beginning(format, event, response):
+    assert streamed(format, [event]) == response
+
+
+def anthropic_call(*parts, index=0, is_stopped=True):
+    call = {"type": "tool_use", "id": f"t{index}", "name": "f", "input": {}}
+    deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
+    return [
+        {"type": "content_block_start", "index": index, "content_block": call},
+        *({"type": "content_block_delta", "index": index, "delta": d} for d in deltas),
+        *[{"type": "content_block_stop", "index": index}][: int(is_stopped)],
+    ]
+
+
+def anthropic_end(stop_reason):
+    return {"type": "message_delta", "delta": {"stop_reason": stop_reason}}
+
+
+ANTHROPIC_START = [
+    {"type": "message_start",
+     "message": {"role": "assistant", "content": [], "stop_reason": None,
+                 "usage": {}}},
+    {"type": "content_block_start", "index": 0,
+     "content_block": {"type": "text", "text": "So:"}},
+    {"type": "content_block_stop", "index": 0},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", [(), ("",), ("", "{}")])
+def test_anthropic_a_call_without_arguments_is_whole(store, parts):
+    (message,) = store(
+        "anthropic",
+        [
+            *ANTHROPIC_START,
+            *anthropic_call(*parts, index=1),
+            anthropic_end("tool_use"),
+        ],
+    )
+
+    assert json.loads(message.payload)["content"][1]["input"] == {}
+    assert message.metadata == {"finish_reason": "tool_use"}
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "metadata"),
+    [
+        ("tool_use", {"is_truncated": True}),
+        ("max_tokens", {"finish_reason": "max_tokens", "is_truncated": True}),
+    ],
+)
+@pytest.mark.parametrize("is_last", [True, False])
+def test_anthropic_a_call_that_isnt_json_cuts_the_answer_off(
+    store, stop_reason, metadata, is_last
+):
+    (message,) = store(
+        "anthropic",
+        [
+            *ANTHROPIC_START,
+            *anthropic_call('{"a":1}', index=1),
+            *anthropic_call('{"b":', index=2),
+            *([] if is_last else anthropic_call('{"c":1}', index=3)),
+            anthropic_end(stop_reason),
+        ],
+    )
+
+    content = json.loads(message.payload)["content"]
+    assert [block.get("input") for block in content] == [None, {"a": 1}]
+    assert message.metadata == metadata
 
 
 def test_an_unknown_format():

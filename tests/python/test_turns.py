@@ -205,10 +205,17 @@ def test_tries_that_failed_cost_and_the_last_may_succeed(turn, stored):
     assert stored() == ([("completed", "no tokens left")], 1, [7, 8])
 
 
-def test_a_failure_that_was_recorded_is_not_recorded_twice(turn, stored):
+def test_an_exception_after_a_failure_is_recorded_too(turn, stored):
     with pytest.raises(ZeroDivisionError), turn() as one:
-        one.fail("mine")
+        one.fail("mine", USAGE)
         raise ZeroDivisionError
+
+    assert stored() == ([("failed", "ZeroDivisionError: ")], 0, [7])
+
+
+def test_leaving_after_a_failure_changes_nothing(turn, stored):
+    with turn() as one:
+        one.fail("mine")
 
     assert stored()[0] == [("failed", "mine")]
 
@@ -223,6 +230,85 @@ def test_a_response_that_cant_be_stored_costs(turn, stored):
     assert {status for status, _ in requests} == {"failed"}
     assert "InvalidMessage: message not valid" in requests[0][1]
     assert (answers, tokens) == (0, [7, 7, 7])
+
+
+REFUSED = {**ANSWER, "choices": [], "usage": {**USAGE, "prompt_tokens": 111}}
+
+
+def test_a_refused_response_after_a_failure_costs(turn, stored):
+    with pytest.raises(pgconvo.InvalidMessage), turn() as one:
+        one.fail("try 1")
+        one.complete(REFUSED)
+
+    (((status, error),), answers, tokens) = stored()
+    assert (status, answers, tokens) == ("failed", 0, [111])
+    assert error.startswith("InvalidMessage: message not valid")
+
+
+@pytest.mark.parametrize("is_failed", [False, True])
+def test_a_refused_response_costs_even_if_nobody_minds(turn, stored, is_failed):
+    with turn() as one:
+        if is_failed:
+            one.fail("try 1")
+        with pytest.raises(pgconvo.InvalidMessage):
+            one.complete(REFUSED)
+
+    (((_, error),), _, tokens) = stored()
+    assert tokens == [111]
+    assert error.startswith("InvalidMessage: message not valid")
+
+
+def test_a_refused_response_costs_beside_the_answer(turn, stored):
+    with turn() as one:
+        with pytest.raises(pgconvo.InvalidMessage):
+            one.complete(REFUSED)
+        one.complete(ANSWER)
+
+    (((status, error),), answers, tokens) = stored()
+    assert (status, answers, tokens) == ("completed", 1, [111, 7])
+    assert error.startswith("InvalidMessage: message not valid")
+
+
+def test_a_refused_response_in_a_better_shape_costs_once(turn, stored):
+    with turn() as one:
+        with pytest.raises(pgconvo.InvalidMessage, match="several answers"):
+            one.complete({**ANSWER, "choices": ANSWER["choices"] * 2})
+        one.complete(ANSWER)
+
+    assert stored() == ([("completed", None)], 1, [7])
+
+
+@pytest.mark.parametrize("usage", [None, REFUSED["usage"]])
+def test_a_refused_response_that_the_caller_records_costs_once(turn, stored, usage):
+    with pytest.raises(pgconvo.InvalidMessage), turn() as one:
+        try:
+            one.complete(REFUSED)
+        except pgconvo.InvalidMessage:
+            one.fail("no answer in it", usage)
+            raise
+
+    assert stored()[2] == [111]
+
+
+def test_a_completion_that_the_caller_records_costs_once(turn, stored):
+    completion = ChatCompletion.model_validate(ANSWER)
+    with pytest.raises(LengthFinishReasonError), turn() as one:
+        one.fail("too long", completion.usage)
+        raise LengthFinishReasonError(completion=completion)
+
+    assert stored()[2] == [7]
+
+
+@pytest.mark.parametrize("name", ["usageMetadata", "usage_metadata"])
+def test_the_usage_of_gemini_is_found_in_either_case(
+    client, conversation_id, stored, name
+):
+    count = "promptTokenCount" if name == "usageMetadata" else "prompt_token_count"
+    refused = pytest.raises(pgconvo.InvalidMessage)
+    with refused, client.turn(conversation_id, "gemini", **ANN) as one:
+        one.complete({"candidates": [], name: {count: 5}})
+
+    assert stored()[2] == [5]
 
 
 def test_an_exception_that_holds_a_completion_costs(turn, stored):

@@ -12,8 +12,6 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from pgconvo import PgconvoError
@@ -25,6 +23,7 @@ from ._common import (
     allow_any_text,
     console,
     one_line,
+    print_table,
     reading,
 )
 
@@ -68,20 +67,12 @@ def requests(
     """List what was sent to a model, newest first."""
     with reading(dsn, tenant, user) as client:
         found = client.list_requests(conversation_id, at, lines)
-    allow_any_text()
-    is_wide = console.width >= 110
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in ("prepared", "request", "status"):
-        table.add_column(name, no_wrap=True)
-    if is_wide:
-        table.add_column("tokens", justify="right", no_wrap=True)
-        table.add_column("model", no_wrap=True)
-    for request in found:
-        cells = [_shown(request.created_at), str(request.request_id), request.status]
-        if is_wide:
-            cells += [f"{request.token_count:,}", one_line(request.model or "")]
-        table.add_row(*map(Text, cells))
-    console.print(table)
+    names = ("prepared", "request", "status", "tokens", "model")
+    rows = [
+        (_shown(r.created_at), r.request_id, r.status, r.token_count, r.model)
+        for r in found
+    ]
+    print_table(names, rows, ("model", "tokens", "status", "prepared"))
 
 
 def replay(

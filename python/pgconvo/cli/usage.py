@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import psycopg
 import typer
 from psycopg import sql
 from psycopg.rows import dict_row
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from pgconvo.errors import InvalidArgument, NotAllowed
 
-from ._common import Dsn, DsnOption, Tenant, allow_any_text, connect, console, one_line
+from ._common import DsnOption, Tenant, become, connect, console, print_table
 from ._common import reading as reading_as
 
 OWNER = "convo_owner"
@@ -35,6 +31,15 @@ OPTIONAL = {
 }
 PRICES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output",
           "reasoning")  # fmt: skip
+
+# No price is beyond that; a bill and PostgreSQL would have no room for it.
+LEAST, MOST = Decimal("1e-12"), Decimal("1e12")
+
+# What a narrow terminal does without.
+FIRST_OUT = ("reasoning_tokens", "cache_write_tokens", "failed_calls",
+             "unpriced_calls", "cache_read_tokens", "calls", "output_tokens",
+             "input_tokens", "cost")  # fmt: skip
+FIRST_OUT_OF_PRICES = tuple(f"{name}_price" for name in (*OPTIONAL, "output", "input"))
 
 prices = typer.Typer(
     no_args_is_help=True, help="What models cost, the same for all tenants."
@@ -72,12 +77,11 @@ def usage(
     if as_json:
         typer.echo(json.dumps(rows, default=str, indent=2))
         return
-    _print(rows, columns[1:])
+    print_table(columns[1:], [[*row.values()][1:] for row in rows], FIRST_OUT)
     unpriced = sum(row["unpriced_calls"] for row in rows)
     if unpriced:
-        console.print(
-            f"{unpriced:,} calls of models without a price aren't in the cost"
-        )
+        text = f"{unpriced:,} calls of models without a price aren't in the cost"
+        typer.echo(text, err=True)
 
 
 @prices.command()
@@ -104,29 +108,26 @@ def load(file: File, dsn: DsnOption = None) -> None:
         old=_joined("p.{}", PRICES),
     )
     with connect(dsn) as conn, conn.transaction():
-        _become_owner(conn)
+        become(conn, OWNER)
         changed = sum(conn.execute(query, row).rowcount for row in rows)
     console.print(f"{len(rows):,} prices read, {changed:,} of them new or changed")
 
 
 @prices.command("list")
-def list_prices(dsn: Dsn = None) -> None:
+def list_prices(dsn: DsnOption = None) -> None:
     """List the prices, the ones that are no longer or not yet valid too; UTC."""
     query = sql.SQL(
         "select model, effective_from at time zone 'UTC' as effective_from, {}"
         " from convo.model_price order by 1, 2"
     ).format(_joined("{}", PRICES))
-    with (
-        connect(dsn) as conn,
-        conn.transaction(),
-        conn.cursor(row_factory=dict_row) as cursor,
-    ):
+    with connect(dsn) as conn, conn.transaction():
         # Whoever loads prices may be a member that doesn't inherit; others read too.
         with suppress(NotAllowed):
-            _become_owner(conn)
-        rows = cursor.execute(query).fetchall()
+            become(conn, OWNER)
+        cursor = conn.execute(query)
+        rows = cursor.fetchall()
         columns = [column.name for column in cursor.description or ()]
-    _print(rows, columns)
+    print_table(columns, rows, FIRST_OUT_OF_PRICES)
 
 
 def _joined(template: str, names: tuple[str, ...]) -> sql.Composed:
@@ -135,23 +136,12 @@ def _joined(template: str, names: tuple[str, ...]) -> sql.Composed:
     )
 
 
-def _become_owner(conn: psycopg.Connection) -> None:
-    try:
-        with conn.transaction():
-            conn.execute(sql.SQL("set local role {}").format(sql.Identifier(OWNER)))
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise NotAllowed(
-            f"{conn.info.user} may not act as {OWNER}",
-            hint=f"As superuser: grant {OWNER} to {conn.info.user}",
-        ) from error
-
-
 def _read(file: Path) -> Iterator[dict[str, Any]]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines, strict=True)
         seen = set()
         try:
-            _check_columns(set(reader.fieldnames or ()))
+            _check_columns(reader.fieldnames or [])
             for row in reader:
                 price = _price(row)
                 key = (price["model"], price["effective_from"])
@@ -161,13 +151,16 @@ def _read(file: Path) -> Iterator[dict[str, Any]]:
                 yield price
         except (ValueError, csv.Error) as error:
             raise InvalidArgument(
-                f"{file.name}, line {reader.line_num}: {error}",
+                f"{file.name}, line {max(reader.line_num, 1)}: {error}",
                 hint="Mend it and load the file again; nothing was loaded.",
             ) from error
 
 
-def _check_columns(columns: set[str]) -> None:
+def _check_columns(names: Sequence[str]) -> None:
+    columns = set(names)
     known = [*REQUIRED, *OPTIONAL]
+    if len(columns) < len(names):
+        raise ValueError("a column is there twice")
     if problem := sorted({*REQUIRED} - columns) or sorted(columns - {*known}):
         raise ValueError(
             f"columns missing or unknown: {', '.join(problem)}; they are"
@@ -182,6 +175,8 @@ def _price(row: dict[str, Any]) -> dict[str, Any]:
     if not 1 <= len(texts["model"]) <= 255:
         raise ValueError("a model has 1 to 255 characters")
     since = datetime.fromisoformat(texts["effective_from"])
+    if since.microsecond % 1000:
+        raise ValueError("a time is no finer than milliseconds")
     amounts = {
         name: texts.get(name) or texts[OPTIONAL.get(name, name)] for name in PRICES
     }
@@ -197,28 +192,7 @@ def _amount(name: str, text: str) -> Decimal:
         amount = Decimal(text)
     except InvalidOperation:
         amount = Decimal(-1)
-    if not (amount.is_finite() and amount >= 0):
-        raise ValueError(f"{name} is no price: {text}")
-    return amount
-
-
-def _print(rows: list[dict[str, Any]], columns: list[str]) -> None:
-    allow_any_text()
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
-        is_text = name in ("conversation_id", "user_id", "tenant_id", "model")
-        heading = name.removesuffix("_tokens").removesuffix("_price").replace("_", " ")
-        table.add_column(heading, justify="left" if is_text else "right")
-    for row in rows:
-        table.add_row(*(Text(_shown(row[name])) for name in columns))
-    console.print(table)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Decimal) and value % 1:
-        return f"{value.normalize():,f}"
-    if isinstance(value, int | Decimal):
-        return f"{value:,.0f}"
-    if isinstance(value, date):
-        return str(value).removesuffix(" 00:00:00")
-    return "" if value is None else one_line(str(value))
+    is_price = amount.is_finite() and (not amount or LEAST <= amount <= MOST)
+    if not is_price or len(text) > 30:
+        raise ValueError(f"{name} is no price: {text:.100}")
+    return amount or Decimal(0)
