@@ -158,6 +158,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/message/_replace_text.sql
 \ir functions/message/_advance_conversation.sql
 \ir functions/summary/_mark_stale.sql
+\ir functions/summary/_mark_changed.sql
 \ir functions/message/_find_append.sql
 \ir functions/message/_find_message.sql
 \ir functions/message/_store_messages.sql
@@ -227,6 +228,7 @@ revoke create on schema convo_private from convo_search;
 \ir functions/render/render_context.sql
 
 \ir functions/summary/_newest_user_seq.sql
+\ir functions/summary/_summary_end.sql
 \ir functions/summary/_rewind_summary.sql
 \ir functions/summary/_given_up_seq.sql
 \ir functions/summary/_has_open_call.sql

@@ -10,7 +10,8 @@ any point and to run it again: what it had claimed comes back when the lease is 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
@@ -38,6 +39,22 @@ class SummaryRun:
     saved: int = 0
     skipped: int = 0
     failed: list[tuple[ClaimedSummary, Exception]] = field(default_factory=list)
+    goes_on: bool = True
+    """Whether the last page had anything that hadn't failed before."""
+
+    def of_page(
+        self, claimed: list[ClaimedSummary], lease: timedelta
+    ) -> Iterator[ClaimedSummary]:
+        """What is to be done of a page: what didn't fail before, while it is leased."""
+        begun = time.monotonic()
+        gone = {claim.conversation_id for claim, _ in self.failed}
+        fresh = [claim for claim in claimed if claim.conversation_id not in gone]
+        self.goes_on = bool(fresh)
+        for claim in fresh:
+            # What is left of it then is somebody else's, or comes with the next page.
+            if time.monotonic() - begun >= lease.total_seconds():
+                return
+            yield claim
 
     def count(self, batch: SummaryBatch | None) -> None:
         """Count a batch that was summarised, or that there was none."""
@@ -82,9 +99,7 @@ def summarize(
     while True:
         with client.acting_as(tenant_id, role=role):
             claimed = client.claim_summaries(lease, page_size)
-        if not claimed:
-            return run
-        for claim in claimed:
+        for claim in run.of_page(claimed, lease):
             try:
                 with client.acting_as(tenant_id, role=role):
                     batch = client.summary_batch(claim.conversation_id, message_limit)
@@ -99,6 +114,8 @@ def summarize(
                 run.fail(claim, error, is_lost=client.connection.closed)
             if progress is not None:
                 progress(run)
+        if not run.goes_on:
+            return run
 
 
 async def summarize_async(
@@ -118,9 +135,7 @@ async def summarize_async(
     while True:
         async with client.acting_as(tenant_id, role=role):
             claimed = await client.claim_summaries(lease, page_size)
-        if not claimed:
-            return run
-        for claim in claimed:
+        for claim in run.of_page(claimed, lease):
             try:
                 async with client.acting_as(tenant_id, role=role):
                     batch = await client.summary_batch(
@@ -139,6 +154,8 @@ async def summarize_async(
                 run.fail(claim, error, is_lost=client.connection.closed)
             if progress is not None:
                 progress(run)
+        if not run.goes_on:
+            return run
 
 
 def _saved(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import time
 from datetime import timedelta
 
@@ -28,6 +29,8 @@ def sign_context(
     lifetime: how long the token is valid, to the second.
     Errors: InvalidArgument for a secret, tenant or user that the database would refuse.
     """
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,63}", key_id):
+        raise InvalidArgument("key_id must have 1 to 63 letters, digits, _ and -")
     if not 32 <= len(secret) <= 64:
         raise InvalidArgument("secret must have 32 to 64 bytes")
     for name, value in (("tenant_id", tenant_id), ("user_id", user_id)):

@@ -116,7 +116,8 @@ grant insert (
 grant update (
     title, system_prompt_sha256, retention_class, policy, last_seq, message_count,
     token_total, body_count, body_tokens, summary_through_seq, metadata, updated_at,
-    archived_at, edit_count, summary_due_over, summary_leased_until, stale_seq
+    archived_at, edit_count, summary_due_over, summary_leased_until, stale_seq,
+    changed_seq
 ) on convo.conversation to convo_app, convo_service;
 grant update (user_id) on convo.conversation to convo_service;
 grant select on convo.conversation to convo_reader, convo_backup;

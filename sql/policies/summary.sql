@@ -35,5 +35,6 @@ comment on policy summary_backup on convo.summary is
 'A dump has every row.';
 
 grant select, insert on convo.summary to convo_app, convo_service;
+grant update (dropped_at) on convo.summary to convo_app, convo_service;
 grant update (user_id) on convo.summary to convo_service;
 grant select on convo.summary to convo_reader, convo_backup;

@@ -24,6 +24,7 @@ create table convo.conversation (
     summary_due_over bigint not null default 9223372036854775807,
     summary_leased_until timestamptz(3),
     stale_seq integer,
+    changed_seq integer,
     constraint conversation_pkey primary key (tenant_id, conversation_id),
     -- what children refer to: so a child's owner is always its conversation's owner
     constraint conversation_owner_key unique (tenant_id, conversation_id, user_id),
@@ -121,6 +122,8 @@ comment on column convo.conversation.summary_leased_until is
 'Until when a worker has it for a summary.';
 comment on column convo.conversation.stale_seq is
 'The first message that changed under the summary in use since it was saved.';
+comment on column convo.conversation.changed_seq is
+'The first message after the summary that changed while a worker had it.';
 comment on index convo.conversation_user_id_system_prompt_sha256_idx is
 'One user''s conversations; conversations that use a prompt.';
 comment on index convo.conversation_retention_class_created_at_idx is

@@ -18,6 +18,7 @@ create table convo.request (
     recalled int4multirange,
     response_sha256 bytea,
     error text,
+    summary_version integer,
     constraint request_pkey primary key (tenant_id, request_id),
     constraint request_conversation_fkey
     foreign key (tenant_id, conversation_id, user_id)
@@ -63,5 +64,7 @@ comment on column convo.request.response_sha256 is
 'SHA-256 of the response that completed it, so that a retry stores nothing twice.';
 comment on column convo.request.error is
 'Why it last failed, at most 2,000 characters.';
+comment on column convo.request.summary_version is
+'Which version of that summary; null: the first.';
 comment on index convo.request_conversation_id_created_at_idx is
 'A conversation''s requests by time.';

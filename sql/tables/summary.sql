@@ -8,7 +8,10 @@ create table convo.summary (
     tokens integer not null,
     model text,
     created_at timestamptz(3) not null,
-    constraint summary_pkey primary key (tenant_id, conversation_id, through_seq),
+    version integer not null default 1,
+    dropped_at timestamptz(3),
+    constraint summary_pkey
+    primary key (tenant_id, conversation_id, through_seq, version),
     constraint summary_conversation_fkey
     foreign key (tenant_id, conversation_id, user_id)
     references convo.conversation (tenant_id, conversation_id, user_id)
@@ -32,3 +35,8 @@ comment on column convo.summary.content is 'The text, at most 1 MiB.';
 comment on column convo.summary.tokens is 'Its tokens, given or estimated.';
 comment on column convo.summary.model is 'The model that wrote it.';
 comment on column convo.summary.created_at is 'When it was saved.';
+comment on column convo.summary.version is
+'1, and one more where one of the same messages was written anew: the last one counts.';
+comment on column convo.summary.dropped_at is
+'When it was put out of use, since messages that it covers were cleared. Requests that '
+'it was sent with still replay.';

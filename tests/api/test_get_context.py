@@ -383,7 +383,7 @@ def test_hybrid_recalls_what_the_summary_covers(ann, summarised, policy):
     recalled = [i["seq"] for i in items if i["kind"] == "recalled"]
     assert recalled == sorted(recalled) and set(recalled) <= {1, 2, 3}
     assert recalled
-    assert [i for i in items if i["kind"] == "message"][0]["seq"] == 4
+    assert next(i for i in items if i["kind"] == "message")["seq"] == 4
 
 
 # Strategies

@@ -33,9 +33,8 @@ def test_a_change_is_reported_and_the_first_counts(ann, summarised, change):
         assert stale(ann) == [(summarised, 3, first)]
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_after_it_or_before_it_was_saved_is_not(ann, summarised, change):
-    ann.row(change, conversation_id=summarised, seq=4, **CHANGES[change])
+def test_a_change_after_it_or_before_it_was_saved_is_not(ann, summarised):
+    ann.row("edit_message", conversation_id=summarised, seq=4, content="sesame 2")
     assert stale(ann) == []
 
     ann.summarise(summarised, 4, 3)

@@ -170,12 +170,6 @@ def test_the_newest_user_message_is_never_covered(
     ann.summarise(conversation_id, 2)
 
 
-def test_without_a_user_message_all_may_be_covered(ann, conversation_id):
-    ann.say(conversation_id, 1, 2, role="assistant")
-
-    assert ann.summarise(conversation_id, 2)["through_seq"] == 2
-
-
 def test_an_open_call_is_never_covered(ann, conversation_id, fails):
     ann.append(conversation_id, [USER, calls("a", "b"), result("a"), USER, USER])
 
@@ -264,14 +258,3 @@ def test_clearing_the_end_goes_back_to_the_summary_before(ann, db, three):
 
     assert counters(db, three) == (1, 1, 2, 2, 3)
     assert [i["tokens"] for i in ann.context(three) if i["kind"] == "summary"] == [6, 5]
-
-
-def test_where_an_earlier_summary_ended_no_other_can(ann, three, fails):
-    ann.say(three, 8)
-    ann.summarise(three, 3)
-    ann.value("delete_messages", conversation_id=three, from_seq=3)
-    ann.row("restore_message", conversation_id=three, seq=3)
-    ann.say(three, 8)
-
-    with fails("22023", reason="an earlier summary ends there"):
-        ann.summarise(three, 3)

@@ -72,8 +72,8 @@ def test_the_newest_user_turn_stays(ann, conversation_id):
     assert batch(ann, conversation_id)["through_seq"] == 2
 
 
-def test_without_a_user_message_it_takes_all(ann, conversation_id):
-    ann.say(conversation_id, 1, 2, role="assistant")
+def test_without_a_user_message_the_newest_stays(ann, conversation_id):
+    ann.say(conversation_id, 1, 2, 4, role="assistant")
 
     assert seqs(batch(ann, conversation_id)) == [1, 2]
 

@@ -119,7 +119,7 @@ def test_without_a_user_it_is_read_as_reader(pgconvo, conversation_id):
         assert "3,309 tokens" in pgconvo(*args, login="test_reader").stdout
         done = pgconvo(*args)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith("Error: permission denied to set role")
+        assert done.stderr.startswith("Error: test_app may not act as convo_reader")
 
 
 @pytest.mark.parametrize(

@@ -342,6 +342,8 @@ PRIVATE = {
     "_newest_user_seq": (f"({CONVERSATION})", ""),
     "_open_calls": ("({id}, array[{secret}])", ""),
     "_lock_request": ("({request})", "PC003"),
+    "_mark_changed": (f"({CONVERSATION}, 1)", ""),
+    "_summary_end": (f"({CONVERSATION})", ""),
     "_price_of": ("('a model', clock_timestamp())", ""),
     "_record_usage": (
         "({tenant}, {request}, {id}, {user}, 'openai', 'm', '{{}}', false)",

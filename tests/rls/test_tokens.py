@@ -193,7 +193,7 @@ def test_a_token_of_another_key_is_refused(guarded):
 
 
 def test_a_signed_token_that_makes_no_sense_is_refused(guarded):
-    for signed in ("v1.k1.*.YQ.99999999999", "v1.k1._w.YQ.99999999999",
+    for signed in ("v1.k1.*.YQ.99999999999", "v1.k1.YQABC.YQ.99999999999",
                    "v1.k1..YQ.99999999999", "v1.k1.YQ.YQ.soon",
                    "v2.k1.YQ.YQ.99999999999"):  # fmt: skip
         signature = hmac.new(KEY, signed.encode(), hashlib.sha256).hexdigest()

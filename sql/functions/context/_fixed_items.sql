@@ -50,7 +50,14 @@ begin atomic
         convo._summary_items(s.content, s.tokens, _fixed_items.summary_placement) as e
     where s.tenant_id = (_fixed_items.conversation).tenant_id
         and s.conversation_id = (_fixed_items.conversation).conversation_id
-        and s.through_seq = _fixed_items.covered_seq;
+        and s.through_seq = _fixed_items.covered_seq
+        and s.version = (
+            select max(v.version)
+            from convo.summary as v
+            where v.tenant_id = s.tenant_id
+                and v.conversation_id = s.conversation_id
+                and v.through_seq = s.through_seq
+        );
 end;
 
 comment on function convo._fixed_items(convo.conversation, text, integer) is

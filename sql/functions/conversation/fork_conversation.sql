@@ -33,7 +33,8 @@ begin
     from convo.summary as s
     where s.tenant_id = source.tenant_id
         and s.conversation_id = source.conversation_id
-        and s.through_seq <= last_copied;
+        and s.through_seq <= last_copied
+        and s.dropped_at is null;
     insert into convo.conversation (
         tenant_id, conversation_id, user_id, title, system_prompt_sha256,
         retention_class, policy, last_seq, message_count, token_total, body_count,
@@ -87,17 +88,20 @@ begin
 
     insert into convo.summary (
         tenant_id, conversation_id, through_seq, user_id, content, tokens, model,
-        created_at
+        created_at, version, dropped_at
     )
     select
         s.tenant_id, id, s.through_seq, s.user_id, s.content, s.tokens, s.model,
-        s.created_at
+        s.created_at, s.version, s.dropped_at
     from convo.summary as s
     where s.tenant_id = source.tenant_id
         and s.conversation_id = source.conversation_id
         and s.through_seq <= last_copied;
     update convo.conversation as c
-    set stale_seq = convo._stale_seq(id, covered_seq)
+    set stale_seq = case
+            when covered_seq = source.summary_through_seq then source.stale_seq
+            else convo._stale_seq(id, covered_seq)
+        end
     where c.tenant_id = source.tenant_id
         and c.conversation_id = id
         and covered_seq > 0;

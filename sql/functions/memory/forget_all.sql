@@ -11,6 +11,12 @@ declare
     owner constant text := convo._require_user();
     forgotten integer;
 begin
+    -- locked in the order of keys, as remember does
+    perform
+    from convo.memory as m
+    where m.tenant_id = convo.current_tenant_id() and m.user_id = owner
+    order by m.key
+    for update;
     delete from convo.memory as m
     where m.tenant_id = convo.current_tenant_id() and m.user_id = owner;
     get diagnostics forgotten = row_count;

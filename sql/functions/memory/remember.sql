@@ -20,11 +20,18 @@ declare
     fact record;
     keys text[] := '{}';
 begin
+    -- In the order of keys, here and below, so that two writers never wait for each other.
+    perform
+    from convo.memory as m
+    where m.tenant_id = tenant
+        and m.user_id = owner
+        and m.expires_at <= statement_timestamp()
+    order by m.key
+    for update;
     delete from convo.memory as m
     where m.tenant_id = tenant
         and m.user_id = owner
         and m.expires_at <= statement_timestamp();
-    -- In the order of keys, so that two writers never wait for each other.
     for fact in
         select f.key, f.value, f.expires_at
         from convo._read_facts(remember.facts) as f

@@ -36,6 +36,8 @@ begin
             and message.group_seq <= conversation.summary_through_seq
         then
             perform convo._mark_stale(conversation, message.seq);
+        else
+            perform convo._mark_changed(conversation, message.seq);
         end if;
     end if;
     return convo._message_record(message);

@@ -48,6 +48,7 @@ begin
             conversation.conversation_id, 0, -gone.messages, -gone.tokens,
             -gone.body_messages, -gone.body_tokens
         );
+        perform convo._mark_changed(conversation, delete_messages.from_seq);
         if delete_messages.from_seq <= conversation.summary_through_seq then
             perform convo._rewind_summary(conversation, delete_messages.from_seq);
         elsif gone.covered_seq is not null then

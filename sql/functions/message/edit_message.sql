@@ -88,6 +88,8 @@ begin
     );
     if old.role <> 'system' and old.group_seq <= conversation.summary_through_seq then
         perform convo._mark_stale(conversation, old.seq);
+    else
+        perform convo._mark_changed(conversation, old.seq);
     end if;
     return convo._message_record(message);
 end

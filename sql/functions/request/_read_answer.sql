@@ -32,6 +32,7 @@ begin
         when jsonb_typeof(readable -> 'output') <> 'array'
             or jsonb_typeof(answers) <> 'array'
             or answers = '[]'
+            or readable = '{}'
             or _read_answer.format = 'openai'
             and jsonb_typeof(answers #> '{0,message}') is distinct from 'object'
             and answers is not null

@@ -101,6 +101,7 @@ begin
         where s.tenant_id = (_request_items.request).tenant_id
             and s.conversation_id = (_request_items.request).conversation_id
             and s.through_seq = (_request_items.request).summary_seq
+            and s.version = coalesce((_request_items.request).summary_version, 1)
     )
 
     select

@@ -47,6 +47,13 @@ begin
         c.edit_count,
         p.rules,
         b.keys as memory_keys,
+        (
+            select nullif(max(s.version), 1)
+            from convo.summary as s
+            where s.tenant_id = tenant
+                and s.conversation_id = prepare_request.conversation_id
+                and s.through_seq = i.summary_seq
+        ) as summary_version,
         i.*
     into context
     from convo.conversation as c
@@ -100,6 +107,7 @@ begin
     request.frame_id := frame.frame_id;
     request.messages := context.messages;
     request.recalled := context.recalled;
+    request.summary_version := context.summary_version;
     request.edit_count := context.edit_count;
     request.summary_seq := context.summary_seq;
     request.token_count :=
@@ -110,12 +118,14 @@ begin
     perform convo._touch_memories(tenant, frame.user_id, context.memory_keys);
     insert into convo.request (
         tenant_id, request_id, conversation_id, frame_id, created_at, token_count,
-        summary_seq, edit_count, user_id, body_sha256, messages, recalled
+        summary_seq, edit_count, user_id, body_sha256, messages, recalled,
+        summary_version
     )
     values (
         tenant, request.request_id, request.conversation_id, request.frame_id,
         request.created_at, request.token_count, request.summary_seq, request.edit_count,
-        request.user_id, request.body_sha256, request.messages, request.recalled
+        request.user_id, request.body_sha256, request.messages, request.recalled,
+        request.summary_version
     );
     return convo._request_record(request, frame, body);
 end

@@ -1,5 +1,6 @@
 -- _rewind_summary: goes back to the newest summary of what is before a message.
--- When everything from there on was deleted, a summary of it must not tell it.
+-- When everything from there on was deleted, a summary of it must not tell it, now or
+-- when another one is dropped.
 -- in: the conversation, locked; the first message that was deleted
 create function convo._rewind_summary(
     conversation convo.conversation, from_seq integer
@@ -15,7 +16,14 @@ begin
     from convo.summary as s
     where s.tenant_id = (_rewind_summary.conversation).tenant_id
         and s.conversation_id = (_rewind_summary.conversation).conversation_id
-        and s.through_seq < _rewind_summary.from_seq;
+        and s.through_seq < _rewind_summary.from_seq
+        and s.dropped_at is null;
+    update convo.summary as s
+    set dropped_at = clock_timestamp()
+    where s.tenant_id = (_rewind_summary.conversation).tenant_id
+        and s.conversation_id = (_rewind_summary.conversation).conversation_id
+        and s.through_seq > covered_seq
+        and s.dropped_at is null;
     update convo.conversation as c
     set summary_through_seq = covered_seq,
         body_count = b.messages,

@@ -14,6 +14,13 @@ begin atomic
     where s.tenant_id = (select convo._require_tenant())
         and s.conversation_id = _stale_seq.conversation_id
         and s.through_seq = _stale_seq.through_seq
+        and s.version = (
+            select max(v.version)
+            from convo.summary as v
+            where v.tenant_id = s.tenant_id
+                and v.conversation_id = s.conversation_id
+                and v.through_seq = s.through_seq
+        )
         and m.role <> 'system'
         and greatest(m.created_at, m.edited_at, m.deleted_at) > s.created_at;
 end;

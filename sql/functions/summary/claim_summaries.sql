@@ -52,7 +52,8 @@ begin
         )
 
         update convo.conversation as c
-        set summary_leased_until = instant + claim_summaries.lease
+        set summary_leased_until = instant + claim_summaries.lease,
+            changed_seq = null
         where c.tenant_id = tenant
             -- not a join, which might go through all conversations
             and c.conversation_id = any (array(select d.conversation_id from due as d))

@@ -22,7 +22,7 @@ declare
         'message_limit', summary_batch.message_limit, 1000
     );
     conversation convo.conversation;
-    newest_user integer;
+    end_seq integer;
     given_up integer;
     members convo._group_member[];
     kept convo._group_member[] := '{}';
@@ -35,7 +35,7 @@ begin
     if not found then
         perform convo._fail_not_found(summary_batch.conversation_id);
     end if;
-    newest_user := convo._newest_user_seq(conversation);
+    end_seq := convo._summary_end(conversation);
     given_up := convo._given_up_seq(conversation);
     for members in
         select
@@ -51,7 +51,7 @@ begin
             where l.tenant_id = tenant
                 and l.conversation_id = conversation.conversation_id
                 and l.group_seq > conversation.summary_through_seq
-                and l.group_seq < coalesce(newest_user, 2147483647)
+                and l.group_seq < end_seq
                 and l.deleted_at is null
                 and l.role <> 'system'
             order by l.group_seq
@@ -79,7 +79,9 @@ begin
     from convo.summary as s
     where s.tenant_id = tenant
         and s.conversation_id = conversation.conversation_id
-        and s.through_seq = conversation.summary_through_seq;
+        and s.through_seq = conversation.summary_through_seq
+    order by s.version desc
+    limit 1;
     select
         json_agg(convo._summary_message(m.message) order by k.group_seq, k.seq),
         sum(k.tokens)
