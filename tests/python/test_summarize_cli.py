@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -100,6 +101,21 @@ def test_a_command_that_fails_leaves_it_for_later(
     ]
     assert reason in stderr
     assert summaries(db) == []
+
+
+def test_what_takes_too_long_ends_with_all_that_it_started(summarize, talks, tmp_path):
+    pids = tmp_path / "pids"
+    summarize("--command", f"sleep 60 & echo $! >> {pids}; wait", "--timeout", "0.5")
+
+    def is_gone(pid):
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+        except FileNotFoundError:
+            return True
+
+    started = pids.read_text().split()
+    assert len(started) == 2
+    wait_for(lambda: all(map(is_gone, started)))
 
 
 def test_what_the_command_says_is_shown(summarize, talks):

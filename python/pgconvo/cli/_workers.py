@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -43,23 +45,29 @@ def run_command(command: str, stdin: str, timeout: float) -> str:
     What it writes to stderr is shown as it is. timeout: seconds.
     Errors: CommandFailed.
     """
+    # A session of its own, so that what the shell has started ends with it.
+    with subprocess.Popen(
+        command,
+        shell=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, _ = process.communicate(stdin.encode(), timeout)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CommandFailed(
+                    f"it took longer than {timeout:g} seconds"
+                ) from error
+            raise
+    if process.returncode != 0:
+        raise CommandFailed(f"it ended with exit code {process.returncode}")
     try:
-        done = subprocess.run(
-            command,
-            shell=True,
-            input=stdin.encode(),
-            stdout=subprocess.PIPE,
-            timeout=timeout,
-            check=False,
-        )
-        output = done.stdout.decode()
-    except subprocess.TimeoutExpired as error:
-        raise CommandFailed(f"it took longer than {timeout:g} seconds") from error
+        return output.decode()
     except UnicodeDecodeError as error:
         raise CommandFailed("it printed something that isn't UTF-8") from error
-    if done.returncode != 0:
-        raise CommandFailed(f"it ended with exit code {done.returncode}")
-    return output
 
 
 def progress() -> AbstractContextManager[Status]:

@@ -15,6 +15,7 @@ from ._common import (
     DsnOption,
     Tenant,
     allow_any_text,
+    become,
     connect,
     console,
     fit,
@@ -29,10 +30,10 @@ def memories(
     tenant: Tenant, user: User, dsn: DsnOption = None, page_size: PageSize = 30
 ) -> None:
     """List what is known about a user, last accessed first."""
-    with (
-        connect(dsn) as conn,
-        Client(conn).acting_as(tenant, user, "convo_app") as client,
-    ):
+    with connect(dsn) as conn, conn.transaction():
+        become(conn, "convo_app", "convo_service", "convo_reader")
+        client = Client(conn)
+        client.set_context(tenant, user)
         found = client.recall(page_size)
     allow_any_text()
     rows = [
