@@ -260,9 +260,12 @@ def may_summarise(conversation: Conversation, through_seq: int) -> bool:
     fresh = body(conversation, conversation.through_seq)
     inside = [m for m in fresh if m.group_seq <= through_seq]
     users = [m for m in conversation.live if m.role == "user" and m.says_something]
+    groups_left = [m.group_seq for m in body(conversation, 0)]
+    end = users[-1].seq if users else max(groups_left, default=None)
     return (
         conversation.through_seq < through_seq <= len(conversation.messages)
-        and not (users and through_seq >= users[-1].seq)
+        and bool(inside)
+        and not (end is not None and through_seq >= end)
         and not any(
             sound([m for m in inside if m.group_seq == group_seq])[1]
             for group_seq in {m.group_seq for m in inside}

@@ -41,7 +41,7 @@ begin
     into shown
     from unnest(scanned) as m
     where m.reason is null;
-    room := (
+    room := floor((
         (_recalled_items.policy).token_budget - _recalled_items.fixed_tokens
         - (_recalled_items.policy).step_tokens - shown.turn_tokens
         - coalesce((
@@ -51,7 +51,7 @@ begin
                 and m.conversation_id = (_recalled_items.conversation).conversation_id
                 and m.seq = shown.pinned_seq
         ), 0)
-    ) / 2;
+    ) / 2.0);
 
     for recalled_group in
         select m.group_seq
