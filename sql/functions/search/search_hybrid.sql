@@ -44,8 +44,8 @@ end
 $$;
 
 comment on function convo.search_hybrid(text, real[], text, uuid, integer) is
-'Messages that fit a query by its words and by its meaning, best first: reciprocal rank '
-'fusion of search_messages and search_similar. Needs the vector track.';
+'Messages that fit a query by its words and by its meaning, best first: reciprocal '
+'rank fusion of search_messages and search_similar. Needs the vector track.';
 revoke execute on function convo.search_hybrid(text, real[], text, uuid, integer)
 from public;
 grant execute on function convo.search_hybrid(text, real[], text, uuid, integer)
