@@ -87,7 +87,7 @@ add column dropped_at timestamptz(3);
 -- squawk-ignore ban-drop-constraint
 alter table convo.summary drop constraint summary_pkey;
 alter table convo.summary
--- squawk-ignore constraint-missing-not-valid
+-- squawk-ignore constraint-missing-not-valid, adding-serial-primary-key-field
 add constraint summary_pkey
 primary key (tenant_id, conversation_id, through_seq, version);
 comment on column convo.summary.version is
