@@ -7,6 +7,7 @@ import json
 from datetime import datetime
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 FORMATS = ["openai", "openai_responses", "anthropic", "gemini"]
@@ -211,7 +212,7 @@ def test_service_prepares_for_any_user_of_its_tenant(prepare, service, ann):
 
 
 def test_readers_may_not(prepare, reader, conversation_id):
-    with pytest.raises(Exception, match="permission denied"):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
         reader.row("prepare_request", conversation_id=conversation_id, format="openai")
 
 

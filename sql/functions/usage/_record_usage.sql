@@ -17,7 +17,6 @@ as $$
 #variable_conflict use_column
 declare
     instant constant timestamptz(3) := clock_timestamp();
-    answering constant text := nullif(left(_record_usage.model, 255), '');
     readable jsonb;
 begin
     if json_typeof(_record_usage.usage) is distinct from 'object' then
@@ -51,7 +50,7 @@ begin
         _record_usage.is_failed, c.raw, instant
     from (
         select
-            answering as model,
+            _record_usage.model as model,
             readable as counts,
             case when octet_length(_record_usage.usage::text) <= 16384
                     then _record_usage.usage
@@ -59,7 +58,7 @@ begin
         union all
         -- the other models' advice and the compaction that aren't in Anthropic's sums
         select
-            coalesce(nullif(left(i.counts ->> 'model', 255), ''), answering),
+            coalesce(nullif(left(i.counts ->> 'model', 255), ''), _record_usage.model),
             i.counts, null
         from jsonb_path_query(
                 readable,
